@@ -1,0 +1,64 @@
+#include "base/buffer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buffer_free(Buffer *buffer) {
+    free(buffer->bytes);
+    *buffer = (Buffer){0};
+}
+
+/* Room for `extra` more bytes and the terminating zero. */
+static bool buffer_reserve(Buffer *buffer, size_t extra) {
+    if (buffer->failed) return false;
+    size_t needed;
+    if (__builtin_add_overflow(buffer->length, extra + 1, &needed)) {
+        buffer->failed = true;
+        return false;
+    }
+    if (needed <= buffer->capacity) return true;
+    size_t capacity = buffer->capacity ? buffer->capacity : 256;
+    while (capacity < needed) capacity += capacity / 2;
+    unsigned char *bytes = realloc(buffer->bytes, capacity);
+    if (!bytes) {
+        buffer->failed = true;
+        return false;
+    }
+    buffer->bytes = bytes;
+    buffer->capacity = capacity;
+    return true;
+}
+
+void buffer_append(Buffer *buffer, const void *bytes, size_t length) {
+    if (!buffer_reserve(buffer, length)) return;
+    if (length) memcpy(buffer->bytes + buffer->length, bytes, length);
+    buffer->length += length;
+    buffer->bytes[buffer->length] = 0;
+}
+
+void buffer_text(Buffer *buffer, const char *text) {
+    buffer_append(buffer, text, strlen(text));
+}
+
+void buffer_vformat(Buffer *buffer, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length >= 0 && buffer_reserve(buffer, (size_t)length)) {
+        vsnprintf((char *)buffer->bytes + buffer->length, (size_t)length + 1, format, again);
+        buffer->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void buffer_format(Buffer *buffer, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    buffer_vformat(buffer, format, args);
+    va_end(args);
+}
+
+const char *buffer_string(const Buffer *buffer) {
+    return buffer->length ? (const char *)buffer->bytes : "";
+}

@@ -1,0 +1,192 @@
+/* Names and conversions of element types. A conversion goes through a block of float64 or int64
+ * unless the pair has a direct loop; the pairs that carry weights (bf16, f16, f32) do. */
+#include "base/dtype.h"
+
+#include <math.h>
+
+static const struct {
+    const char *torch_name;
+    const char *safetensors_name;
+    size_t size;
+} dtypes[FERRY_DTYPE_COUNT] = {
+    [FERRY_DTYPE_NONE] = {"none", "none", 0},
+#define FERRY_DTYPE(name, torch_name, safetensors_name, size)                                      \
+    [FERRY_##name] = {torch_name, safetensors_name, size},
+#include <ferry/dtype.def>
+#undef FERRY_DTYPE
+};
+
+const char *ferry_dtype_name(ferry_dtype dtype) {
+    return (unsigned)dtype < FERRY_DTYPE_COUNT ? dtypes[dtype].torch_name : "none";
+}
+
+size_t ferry_dtype_size(ferry_dtype dtype) {
+    return (unsigned)dtype < FERRY_DTYPE_COUNT ? dtypes[dtype].size : 0;
+}
+
+bool ferry_dtype_is_float(ferry_dtype dtype) {
+    return dtype >= FERRY_F16 && dtype <= FERRY_F8_E5M2;
+}
+
+ferry_dtype ferry_dtype_parse(const char *name) {
+    static const struct {
+        const char *name;
+        ferry_dtype dtype;
+    } short_names[] = {
+        {"f16", FERRY_F16}, {"bf16", FERRY_BF16}, {"f32", FERRY_F32}, {"f64", FERRY_F64},
+        {"half", FERRY_F16}, {"float", FERRY_F32}, {"double", FERRY_F64},
+    };
+    for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
+        if (strcmp(name, dtypes[d].torch_name) == 0) return (ferry_dtype)d;
+    }
+    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++) {
+        if (strcmp(name, short_names[i].name) == 0) return short_names[i].dtype;
+    }
+    return FERRY_DTYPE_NONE;
+}
+
+const char *dtype_safetensors_name(ferry_dtype dtype) {
+    return (unsigned)dtype < FERRY_DTYPE_COUNT ? dtypes[dtype].safetensors_name : "none";
+}
+
+ferry_dtype dtype_from_safetensors(const char *name) {
+    for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
+        if (strcmp(name, dtypes[d].safetensors_name) == 0) return (ferry_dtype)d;
+    }
+    return FERRY_DTYPE_NONE;
+}
+
+/* ---- float8: one sign bit, `exponent_bits`, `mantissa_bits` (OCP 8-bit floating point) ---- */
+
+static float f8_to_f32(uint8_t byte, int exponent_bits, int mantissa_bits, bool has_infinity) {
+    int bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = (byte & 0x7f) >> mantissa_bits;
+    int mantissa = byte & ((1 << mantissa_bits) - 1);
+    int top = (1 << exponent_bits) - 1;
+    float value;
+    if (has_infinity && exponent == top) value = mantissa ? NAN : INFINITY;
+    else if (!has_infinity && (byte & 0x7f) == 0x7f) value = NAN;
+    else if (exponent == 0) value = ldexpf((float)mantissa, 1 - bias - mantissa_bits);
+    else value = ldexpf((float)(mantissa | 1 << mantissa_bits), exponent - bias - mantissa_bits);
+    return byte & 0x80 ? -value : value;
+}
+
+static uint8_t f32_to_f8(float value, int exponent_bits, int mantissa_bits, bool has_infinity) {
+    uint8_t sign = signbit(value) ? 0x80 : 0;
+    int bias = (1 << (exponent_bits - 1)) - 1;
+    uint8_t overflow = has_infinity ? (uint8_t)(((1 << exponent_bits) - 1) << mantissa_bits) : 0x7f;
+    float magnitude = fabsf(value);
+    if (isnan(value)) return sign | 0x7f;
+    if (isinf(value)) return sign | overflow;
+    int exponent = 0;
+    if (magnitude > 0) frexpf(magnitude, &exponent);
+    exponent -= 1;
+    if (exponent < 1 - bias) exponent = 1 - bias;
+    long units = lrintf(ldexpf(magnitude, mantissa_bits - exponent));
+    long code = units + ((long)(exponent + bias - 1) << mantissa_bits);
+    return sign | (uint8_t)(code > overflow ? overflow : code);
+}
+
+/* ---- one element through a wide type ---- */
+
+static double load_float(ferry_dtype dtype, const void *source, size_t i) {
+    switch (dtype) {
+    case FERRY_F16: return f16_to_f32(((const uint16_t *)source)[i]);
+    case FERRY_BF16: return bf16_to_f32(((const uint16_t *)source)[i]);
+    case FERRY_F32: return ((const float *)source)[i];
+    case FERRY_F64: return ((const double *)source)[i];
+    case FERRY_F8_E4M3: return f8_to_f32(((const uint8_t *)source)[i], 4, 3, false);
+    default: return f8_to_f32(((const uint8_t *)source)[i], 5, 2, true);
+    }
+}
+
+static int64_t load_integer(ferry_dtype dtype, const void *source, size_t i) {
+    switch (dtype) {
+    case FERRY_BOOL: return ((const uint8_t *)source)[i] != 0;
+    case FERRY_U8: return ((const uint8_t *)source)[i];
+    case FERRY_I8: return ((const int8_t *)source)[i];
+    case FERRY_I16: return ((const int16_t *)source)[i];
+    case FERRY_I32: return ((const int32_t *)source)[i];
+    default: return ((const int64_t *)source)[i];
+    }
+}
+
+static void store_float(ferry_dtype dtype, void *target, size_t i, double value) {
+    switch (dtype) {
+    case FERRY_F16: ((uint16_t *)target)[i] = f32_to_f16((float)value); break;
+    case FERRY_BF16: ((uint16_t *)target)[i] = f32_to_bf16((float)value); break;
+    case FERRY_F32: ((float *)target)[i] = (float)value; break;
+    case FERRY_F64: ((double *)target)[i] = value; break;
+    case FERRY_F8_E4M3: ((uint8_t *)target)[i] = f32_to_f8((float)value, 4, 3, false); break;
+    default: ((uint8_t *)target)[i] = f32_to_f8((float)value, 5, 2, true); break;
+    }
+}
+
+static void store_integer(ferry_dtype dtype, void *target, size_t i, int64_t value) {
+    switch (dtype) {
+    case FERRY_BOOL: ((uint8_t *)target)[i] = value != 0; break;
+    case FERRY_U8: ((uint8_t *)target)[i] = (uint8_t)value; break;
+    case FERRY_I8: ((int8_t *)target)[i] = (int8_t)value; break;
+    case FERRY_I16: ((int16_t *)target)[i] = (int16_t)value; break;
+    case FERRY_I32: ((int32_t *)target)[i] = (int32_t)value; break;
+    default: ((int64_t *)target)[i] = value; break;
+    }
+}
+
+/* C leaves an out-of-range conversion undefined; saturate instead. */
+static int64_t truncate_to_integer(double value) {
+    if (isnan(value)) return 0;
+    if (value >= 9223372036854775807.0) return INT64_MAX;
+    if (value <= -9223372036854775808.0) return INT64_MIN;
+    return (int64_t)value;
+}
+
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#if !defined(__x86_64__) || defined(__clang__) || defined(__SANITIZE_ADDRESS__)
+#undef CLONES
+#define CLONES
+#endif
+
+CLONES static void bf16_to_f32_many(const uint16_t *source, float *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = bf16_to_f32(source[i]);
+}
+
+CLONES static void f32_to_bf16_many(const float *source, uint16_t *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = f32_to_bf16(source[i]);
+}
+
+CLONES static void f16_to_f32_many(const uint16_t *source, float *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = f16_to_f32(source[i]);
+}
+
+CLONES static void f32_to_f16_many(const float *source, uint16_t *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = f32_to_f16(source[i]);
+}
+
+CLONES static void bf16_to_f16_many(const uint16_t *source, uint16_t *target, size_t count) {
+    for (size_t i = 0; i < count; i++) target[i] = f32_to_f16(bf16_to_f32(source[i]));
+}
+
+void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *target,
+                   size_t count) {
+    if (from == to) memcpy(target, source, count * ferry_dtype_size(from));
+    else if (from == FERRY_BF16 && to == FERRY_F32) bf16_to_f32_many(source, target, count);
+    else if (from == FERRY_F32 && to == FERRY_BF16) f32_to_bf16_many(source, target, count);
+    else if (from == FERRY_F16 && to == FERRY_F32) f16_to_f32_many(source, target, count);
+    else if (from == FERRY_F32 && to == FERRY_F16) f32_to_f16_many(source, target, count);
+    else if (from == FERRY_BF16 && to == FERRY_F16) bf16_to_f16_many(source, target, count);
+    else if (ferry_dtype_is_float(from) && ferry_dtype_is_float(to))
+        for (size_t i = 0; i < count; i++) store_float(to, target, i, load_float(from, source, i));
+    else if (ferry_dtype_is_float(from))
+        for (size_t i = 0; i < count; i++) {
+            double value = load_float(from, source, i);
+            store_integer(to, target, i,
+                          to == FERRY_BOOL ? value != 0 : truncate_to_integer(value));
+        }
+    else if (ferry_dtype_is_float(to))
+        for (size_t i = 0; i < count; i++)
+            store_float(to, target, i, (double)load_integer(from, source, i));
+    else
+        for (size_t i = 0; i < count; i++)
+            store_integer(to, target, i, load_integer(from, source, i));
+}

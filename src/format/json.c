@@ -1,0 +1,47 @@
+#include "format/json.h"
+#include "base/error.h"
+#include "base/file.h"
+
+ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
+                        ferry_error *error) {
+    json_error_t problem;
+    *out = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+    if (*out) return FERRY_OK;
+    if (json_error_code(&problem) == json_error_out_of_memory) return error_memory(error, path, 0);
+    return error_set(error, FERRY_BAD_FORMAT, path, "not valid JSON: %s at line %d, column %d",
+                     problem.text, problem.line, problem.column);
+}
+
+ferry_status json_read_object(const char *path, json_t **out, ferry_error *error) {
+    Arena scratch = {0};
+    MappedFile file;
+    ferry_status status = file_map(path, &scratch, &file, error);
+    *out = NULL;
+    if (status == FERRY_OK) {
+        status = json_parse(path, file.bytes ? file.bytes : (const void *)"", file.size, out, error);
+        file_unmap(&file);
+    }
+    if (status == FERRY_OK && !json_is_object(*out)) {
+        status = error_set(error, FERRY_BAD_FORMAT, path, "expected a JSON object, found %s",
+                           json_kind(*out));
+        json_decref(*out);
+        *out = NULL;
+    }
+    arena_free(&scratch);
+    return status;
+}
+
+const char *json_kind(const json_t *json) {
+    if (!json) return "nothing";
+    switch (json_typeof(json)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER: return "an integer";
+    case JSON_REAL: return "a number with a fraction";
+    case JSON_TRUE: return "true";
+    case JSON_FALSE: return "false";
+    case JSON_NULL: return "null";
+    }
+    return "nothing";
+}

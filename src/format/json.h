@@ -1,0 +1,20 @@
+/* JSON files, read with jansson. Duplicate keys, depth above 2048 and numbers that do not fit 64
+ * bits are errors; integers stay exact. */
+#ifndef FORMAT_JSON_H
+#define FORMAT_JSON_H
+
+#include <ferry/status.h>
+#include <jansson.h>
+#include <stddef.h>
+
+/* Parse `length` bytes. `path` is for messages. The result is owned by the caller (json_decref). */
+ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
+                        ferry_error *error);
+
+/* Parse a whole file, which must hold an object. */
+ferry_status json_read_object(const char *path, json_t **out, ferry_error *error);
+
+/* "a string", "an array", ... for messages. */
+const char *json_kind(const json_t *json);
+
+#endif

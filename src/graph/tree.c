@@ -1,0 +1,81 @@
+#include "graph/tree.h"
+
+#include <string.h>
+
+const Tree *tree_leaf(Arena *arena) {
+    return ARENA_NEW(arena, Tree);
+}
+
+const Tree *tree_node(Arena *arena, const char *type, const char *context,
+                      const Tree *const *children, uint32_t count) {
+    Tree *tree = ARENA_NEW(arena, Tree);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!children[i]) return NULL;
+    }
+    if (!tree) return NULL;
+    *tree = (Tree){.type = arena_string(arena, type),
+                   .context = arena_string(arena, context),
+                   .count = count,
+                   .children = arena_copy(arena, children, count * sizeof *children)};
+    return tree->children ? tree : NULL;
+}
+
+const Tree *tree_tuple(Arena *arena, const Tree *const *children, uint32_t count) {
+    return tree_node(arena, "builtins.tuple", "null", children, count);
+}
+
+/* A JSON string literal; names and contexts are plain text. */
+static void print_string(Buffer *buffer, const char *text) {
+    buffer_text(buffer, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') buffer_format(buffer, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20) buffer_format(buffer, "\\u%04x", *text);
+        else buffer_append(buffer, text, 1);
+    }
+    buffer_text(buffer, "\"");
+}
+
+const Tree *tree_mapping(Arena *arena, const char *type, const char *const *keys,
+                         const Tree *const *children, uint32_t count) {
+    Buffer context = {0};
+    buffer_text(&context, "[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) buffer_text(&context, ", ");
+        print_string(&context, keys[i]);
+    }
+    buffer_text(&context, "]");
+    if (context.failed) arena->failed = true;
+    const Tree *tree = tree_node(arena, type, buffer_string(&context), children, count);
+    buffer_free(&context);
+    return tree;
+}
+
+uint32_t tree_leaves(const Tree *tree) {
+    if (!tree->type) return 1;
+    uint32_t leaves = 0;
+    for (uint32_t i = 0; i < tree->count; i++) leaves += tree_leaves(tree->children[i]);
+    return leaves;
+}
+
+static void print_node(Buffer *buffer, const Tree *tree) {
+    if (!tree->type) {
+        buffer_text(buffer, "{\"type\": null, \"context\": null, \"children_spec\": []}");
+        return;
+    }
+    buffer_text(buffer, "{\"type\": ");
+    print_string(buffer, tree->type);
+    buffer_text(buffer, ", \"context\": ");
+    print_string(buffer, tree->context);
+    buffer_text(buffer, ", \"children_spec\": [");
+    for (uint32_t i = 0; i < tree->count; i++) {
+        if (i) buffer_text(buffer, ", ");
+        print_node(buffer, tree->children[i]);
+    }
+    buffer_text(buffer, "]}");
+}
+
+void tree_print(Buffer *buffer, const Tree *tree) {
+    buffer_text(buffer, "[1, ");
+    print_node(buffer, tree);
+    buffer_text(buffer, "]");
+}
