@@ -35,7 +35,7 @@ const char *arena_format(Arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *arena_vformat(Arena *arena, const char *format, va_list args);
 
-#define ARENA_NEW(arena, type) ((type *)arena_alloc(arena, sizeof(type)))
+#define ARENA_NEW(arena, type)          ((type *)arena_alloc(arena, sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_array(arena, count, sizeof(type)))
 
 #endif

@@ -33,7 +33,7 @@ ferry_dtype ferry_dtype_parse(const char *name) {
         const char *name;
         ferry_dtype dtype;
     } short_names[] = {
-        {"f16", FERRY_F16}, {"bf16", FERRY_BF16}, {"f32", FERRY_F32}, {"f64", FERRY_F64},
+        {"f16", FERRY_F16},  {"bf16", FERRY_BF16}, {"f32", FERRY_F32},    {"f64", FERRY_F64},
         {"half", FERRY_F16}, {"float", FERRY_F32}, {"double", FERRY_F64},
     };
     for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
@@ -64,10 +64,14 @@ static float f8_to_f32(uint8_t byte, int exponent_bits, int mantissa_bits, bool 
     int mantissa = byte & ((1 << mantissa_bits) - 1);
     int top = (1 << exponent_bits) - 1;
     float value;
-    if (has_infinity && exponent == top) value = mantissa ? NAN : INFINITY;
-    else if (!has_infinity && (byte & 0x7f) == 0x7f) value = NAN;
-    else if (exponent == 0) value = ldexpf((float)mantissa, 1 - bias - mantissa_bits);
-    else value = ldexpf((float)(mantissa | 1 << mantissa_bits), exponent - bias - mantissa_bits);
+    if (has_infinity && exponent == top)
+        value = mantissa ? NAN : INFINITY;
+    else if (!has_infinity && (byte & 0x7f) == 0x7f)
+        value = NAN;
+    else if (exponent == 0)
+        value = ldexpf((float)mantissa, 1 - bias - mantissa_bits);
+    else
+        value = ldexpf((float)(mantissa | 1 << mantissa_bits), exponent - bias - mantissa_bits);
     return byte & 0x80 ? -value : value;
 }
 
@@ -169,12 +173,18 @@ CLONES static void bf16_to_f16_many(const uint16_t *source, uint16_t *target, si
 
 void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *target,
                    size_t count) {
-    if (from == to) memcpy(target, source, count * ferry_dtype_size(from));
-    else if (from == FERRY_BF16 && to == FERRY_F32) bf16_to_f32_many(source, target, count);
-    else if (from == FERRY_F32 && to == FERRY_BF16) f32_to_bf16_many(source, target, count);
-    else if (from == FERRY_F16 && to == FERRY_F32) f16_to_f32_many(source, target, count);
-    else if (from == FERRY_F32 && to == FERRY_F16) f32_to_f16_many(source, target, count);
-    else if (from == FERRY_BF16 && to == FERRY_F16) bf16_to_f16_many(source, target, count);
+    if (from == to)
+        memcpy(target, source, count * ferry_dtype_size(from));
+    else if (from == FERRY_BF16 && to == FERRY_F32)
+        bf16_to_f32_many(source, target, count);
+    else if (from == FERRY_F32 && to == FERRY_BF16)
+        f32_to_bf16_many(source, target, count);
+    else if (from == FERRY_F16 && to == FERRY_F32)
+        f16_to_f32_many(source, target, count);
+    else if (from == FERRY_F32 && to == FERRY_F16)
+        f32_to_f16_many(source, target, count);
+    else if (from == FERRY_BF16 && to == FERRY_F16)
+        bf16_to_f16_many(source, target, count);
     else if (ferry_dtype_is_float(from) && ferry_dtype_is_float(to))
         for (size_t i = 0; i < count; i++) store_float(to, target, i, load_float(from, source, i));
     else if (ferry_dtype_is_float(from))

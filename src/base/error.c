@@ -59,6 +59,6 @@ ferry_status error_errno(ferry_error *error, const char *where, const char *what
 
 ferry_status error_memory(ferry_error *error, const char *where, unsigned long long bytes) {
     if (!bytes) return error_set(error, FERRY_OUT_OF_MEMORY, where, "out of memory");
-    return error_set(error, FERRY_OUT_OF_MEMORY, where, "out of memory: could not allocate %llu bytes",
-                     bytes);
+    return error_set(error, FERRY_OUT_OF_MEMORY, where,
+                     "out of memory: could not allocate %llu bytes", bytes);
 }

@@ -53,9 +53,12 @@ void file_forget(const MappedFile *file, size_t offset, size_t length) {
 
 static void directory_of(const char *path, char *directory, size_t size) {
     const char *slash = strrchr(path, '/');
-    if (!slash) snprintf(directory, size, ".");
-    else if (slash == path) snprintf(directory, size, "/");
-    else snprintf(directory, size, "%.*s", (int)(slash - path), path);
+    if (!slash)
+        snprintf(directory, size, ".");
+    else if (slash == path)
+        snprintf(directory, size, "/");
+    else
+        snprintf(directory, size, "%.*s", (int)(slash - path), path);
 }
 
 /* A name beside `path` that is not taken yet, with the file's first letters for a human. */

@@ -19,8 +19,8 @@ bool vec_grow(void **items, size_t count, size_t *capacity, size_t item_size, bo
 
 #define VEC_PUSH(vec, ...)                                                                         \
     do {                                                                                           \
-        if (vec_grow((void **)&(vec)->items, (vec)->count, &(vec)->capacity,                       \
-                     sizeof *(vec)->items, &(vec)->failed))                                        \
+        if (vec_grow((void **)&(vec)->items, (vec)->count, &(vec)->capacity, sizeof *(vec)->items, \
+                     &(vec)->failed))                                                              \
             (vec)->items[(vec)->count++] = (__VA_ARGS__);                                          \
     } while (0)
 

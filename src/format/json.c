@@ -18,7 +18,8 @@ ferry_status json_read_object(const char *path, json_t **out, ferry_error *error
     ferry_status status = file_map(path, &scratch, &file, error);
     *out = NULL;
     if (status == FERRY_OK) {
-        status = json_parse(path, file.bytes ? file.bytes : (const void *)"", file.size, out, error);
+        status =
+            json_parse(path, file.bytes ? file.bytes : (const void *)"", file.size, out, error);
         file_unmap(&file);
     }
     if (status == FERRY_OK && !json_is_object(*out)) {

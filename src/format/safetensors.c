@@ -13,8 +13,8 @@
 
 /* ---- reading ---- */
 
-static ferry_status read_shape(const char *path, const char *name, json_t *shape, SafeTensor *tensor,
-                               uint64_t *count, ferry_error *error) {
+static ferry_status read_shape(const char *path, const char *name, json_t *shape,
+                               SafeTensor *tensor, uint64_t *count, ferry_error *error) {
     *count = 1;
     if (!json_is_array(shape)) {
         return error_set(error, FERRY_BAD_FORMAT, path,
@@ -173,8 +173,10 @@ ferry_status safetensors_open(const char *path, Arena *arena, SafeTensors *out,
     *out = (SafeTensors){0};
     TRY(file_map(path, arena, &file, error));
     ferry_status status = safetensors_parse(path, file.bytes, file.size, arena, out, error);
-    if (status == FERRY_OK) out->file = file;
-    else file_unmap(&file);
+    if (status == FERRY_OK)
+        out->file = file;
+    else
+        file_unmap(&file);
     return status;
 }
 
@@ -197,9 +199,9 @@ static ferry_status build_header(const char *path, const ferry_tensor *tensors, 
             json_array_append_new(shape, json_integer(tensor->shape[d]));
         }
         uint64_t end = position + ferry_tensor_bytes(tensor);
-        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype",
-                                  dtype_safetensors_name(tensor->dtype), "shape", shape,
-                                  "data_offsets", (json_int_t)position, (json_int_t)end);
+        json_t *entry =
+            json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_safetensors_name(tensor->dtype),
+                      "shape", shape, "data_offsets", (json_int_t)position, (json_int_t)end);
         failed = json_object_set_new(header, tensor->name, entry) != 0;
         position = end;
     }
@@ -226,7 +228,8 @@ ferry_status safetensors_write(const char *path, const ferry_tensor *tensors, si
     uint64_t position = 8 + padded;
     status = output_write(&file, 0, prefix, 8, error);
     if (status == FERRY_OK) status = output_write(&file, 8, text, length, error);
-    if (status == FERRY_OK) status = output_write(&file, 8 + length, spaces, padded - length, error);
+    if (status == FERRY_OK)
+        status = output_write(&file, 8 + length, spaces, padded - length, error);
     for (size_t i = 0; i < count && status == FERRY_OK; i++) {
         size_t size = ferry_tensor_bytes(&tensors[i]);
         status = output_write(&file, position, tensors[i].data, size, error);

@@ -24,8 +24,7 @@ Value *build_fail(Builder *b, ferry_status status, const char *format, ...) {
         const char *where = *b->scope ? b->scope : b->program->architecture;
         va_list args;
         va_start(args, format);
-        error_set(b->error, status, where, "%s",
-                  arena_vformat(&b->program->arena, format, args));
+        error_set(b->error, status, where, "%s", arena_vformat(&b->program->arena, format, args));
         va_end(args);
     }
     return &b->poison;
@@ -247,8 +246,10 @@ Value *build_view(Builder *b, Value *x, const Sym *const *size, uint32_t rank) {
     if (rank > FERRY_MAX_RANK) return build_fail(b, FERRY_UNSUPPORTED, "the rank is above 8");
     for (uint32_t d = 0; d < rank; d++) {
         sizes[d] = size[d];
-        if (sym_is_value(size[d], -1)) unknown = d;
-        else known = sym_mul(&b->program->symbols, known, size[d]);
+        if (sym_is_value(size[d], -1))
+            unknown = d;
+        else
+            known = sym_mul(&b->program->symbols, known, size[d]);
     }
     if (unknown < rank) {
         const Sym *count = shape_count(&b->program->symbols, x->rank, x->shape);

@@ -114,7 +114,8 @@ Value *build_slice(Builder *b, Value *x, int dim, const Sym *start, const Sym *e
 Value *build_slice_const(Builder *b, Value *x, int dim, int64_t start, int64_t end);
 Value *build_select(Builder *b, Value *x, int dim, int64_t index);
 /* Fills parts[0..count). */
-void build_split(Builder *b, Value *x, const int64_t *sizes, uint32_t count, int dim, Value **parts);
+void build_split(Builder *b, Value *x, const int64_t *sizes, uint32_t count, int dim,
+                 Value **parts);
 
 /* ---- selection and reduction ---- */
 

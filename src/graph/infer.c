@@ -15,7 +15,8 @@ typedef struct Infer {
 
 typedef ferry_status (*InferRule)(Infer *in);
 
-#define REJECT(in, ...) error_set((in)->error, FERRY_INVALID_ARGUMENT, op_name((in)->op), __VA_ARGS__)
+#define REJECT(in, ...)                                                                            \
+    error_set((in)->error, FERRY_INVALID_ARGUMENT, op_name((in)->op), __VA_ARGS__)
 
 static const Sym *constant(Infer *in, int64_t value) {
     return sym_const(&in->program->symbols, value);
@@ -196,8 +197,10 @@ static void drop_dimension(Infer *in, const Value *self, uint32_t dim, bool keep
     InferredType *out = &in->outputs[0];
     out->rank = 0;
     for (uint32_t d = 0; d < self->rank; d++) {
-        if (d != dim) out->shape[out->rank++] = self->shape[d];
-        else if (keep) out->shape[out->rank++] = constant(in, 1);
+        if (d != dim)
+            out->shape[out->rank++] = self->shape[d];
+        else if (keep)
+            out->shape[out->rank++] = constant(in, 1);
     }
     out->dtype = self->dtype;
 }
@@ -230,8 +233,8 @@ static ferry_status infer_expand(Infer *in) {
     out->dtype = self->dtype;
     out->rank = size->integers.count;
     for (uint32_t d = 0; d < out->rank; d++) {
-        const Sym *old = d < out->rank - self->rank ? NULL
-                                                    : self->shape[d - (out->rank - self->rank)];
+        const Sym *old =
+            d < out->rank - self->rank ? NULL : self->shape[d - (out->rank - self->rank)];
         const Sym *wanted = size->integers.items[d];
         out->shape[d] = old && sym_is_value(wanted, -1) ? old : wanted;
         if (old && sym_is_const(old) && sym_is_const(out->shape[d]) && old->value != 1 &&
@@ -281,7 +284,8 @@ static ferry_status infer_slice(Infer *in) {
     same_as(in, self);
     const Sym *start = slice_bound(in, in->args[2].integer, self->shape[dim]);
     const Sym *end = slice_bound(in, in->args[3].integer, self->shape[dim]);
-    const Sym *length = sym_add(table, sym_sub(table, end, start), sym_sub(table, step, constant(in, 1)));
+    const Sym *length =
+        sym_add(table, sym_sub(table, end, start), sym_sub(table, step, constant(in, 1)));
     length = sym_floordiv(table, length, step);
     in->outputs[0].shape[dim] = sym_max(table, length, constant(in, 0));
     return FERRY_OK;
@@ -370,8 +374,10 @@ static ferry_status infer_reduce(Infer *in) {
     out->dtype = self->dtype;
     if (in->op == OP_SUM && !ferry_dtype_is_float(self->dtype)) out->dtype = FERRY_I64;
     for (uint32_t d = 0; d < self->rank; d++) {
-        if (!(reduced & 1u << d)) out->shape[out->rank++] = self->shape[d];
-        else if (in->args[2].boolean) out->shape[out->rank++] = constant(in, 1);
+        if (!(reduced & 1u << d))
+            out->shape[out->rank++] = self->shape[d];
+        else if (in->args[2].boolean)
+            out->shape[out->rank++] = constant(in, 1);
     }
     return FERRY_OK;
 }
@@ -439,8 +445,8 @@ static ferry_status infer_linear(Infer *in) {
     const Value *input = tensor(in, 0), *weight = tensor(in, 1);
     if (weight->rank != 2) return REJECT(in, "expected a weight of rank 2, found %u", weight->rank);
     if (input->rank == 0 || input->dtype != weight->dtype) {
-        return REJECT(in, "expected an input of dtype %s, found %s", ferry_dtype_name(weight->dtype),
-                      ferry_dtype_name(input->dtype));
+        return REJECT(in, "expected an input of dtype %s, found %s",
+                      ferry_dtype_name(weight->dtype), ferry_dtype_name(input->dtype));
     }
     TRY(require_equal(in, "features of the input and the weight", input->shape[input->rank - 1],
                       weight->shape[1]));
@@ -479,7 +485,8 @@ static ferry_status infer_norm(Infer *in) {
         return REJECT(in, "the normalized shape does not fit the input");
     }
     for (uint32_t d = 0; d < shape->integers.count; d++) {
-        TRY(require_equal(in, "normalized sizes", shape->integers.items[d], input->shape[outer + d]));
+        TRY(require_equal(in, "normalized sizes", shape->integers.items[d],
+                          input->shape[outer + d]));
     }
     return infer_float_unary(in);
 }
@@ -601,12 +608,8 @@ static const InferRule rules[OP_COUNT] = {
 
 ferry_status infer_types(Program *program, Op op, const Arg *args, InferredType *outputs,
                          uint32_t *output_count, ferry_error *error) {
-    Infer in = {.program = program,
-                .op = op,
-                .args = args,
-                .outputs = outputs,
-                .count = 1,
-                .error = error};
+    Infer in = {
+        .program = program, .op = op, .args = args, .outputs = outputs, .count = 1, .error = error};
     if (!rules[op]) return error_set(error, FERRY_INTERNAL, op_name(op), "no type rule");
     outputs[0] = (InferredType){0};
     TRY(rules[op](&in));

@@ -52,10 +52,14 @@ static const char *parse_arg(const char *text, OpArg *arg) {
     text++;
     arg->has_default = true;
     length = strcspn(text, ",)");
-    if (strncmp(text, "None", 4) == 0) arg->default_none = true;
-    else if (strncmp(text, "True", 4) == 0) arg->default_number = 1;
-    else if (*text == '\'') memcpy(arg->default_string, text + 1, length - 2);
-    else arg->default_number = strtod(text, NULL);
+    if (strncmp(text, "None", 4) == 0)
+        arg->default_none = true;
+    else if (strncmp(text, "True", 4) == 0)
+        arg->default_number = 1;
+    else if (*text == '\'')
+        memcpy(arg->default_string, text + 1, length - 2);
+    else
+        arg->default_number = strtod(text, NULL);
     return text + length;
 }
 
@@ -64,9 +68,12 @@ static void parse_schemas(void) {
         OpSchema *schema = &schemas[op];
         const char *text = ops[op].schema + 1;
         while (*text != ')') {
-            if (*text == ' ' || *text == ',') text++;
-            else if (strncmp(text, "*,", 2) == 0) text += 2;
-            else text = parse_arg(text, &schema->args[schema->arg_count++]);
+            if (*text == ' ' || *text == ',')
+                text++;
+            else if (strncmp(text, "*,", 2) == 0)
+                text += 2;
+            else
+                text = parse_arg(text, &schema->args[schema->arg_count++]);
         }
         schema->returns_list = strcmp(text, ") -> Tensor[]") == 0;
     }

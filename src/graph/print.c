@@ -64,8 +64,10 @@ static void print_symbols(Buffer *buffer, const SymTable *table) {
     for (size_t i = 0; i < table->symbols.count; i++) {
         const Sym *symbol = table->symbols.items[i];
         buffer_format(buffer, "  %s in [%" PRId64 ", ", symbol->name, symbol->lower);
-        if (symbol->upper == SYM_UNBOUNDED) buffer_text(buffer, "inf)\n");
-        else buffer_format(buffer, "%" PRId64 "]\n", symbol->upper);
+        if (symbol->upper == SYM_UNBOUNDED)
+            buffer_text(buffer, "inf)\n");
+        else
+            buffer_format(buffer, "%" PRId64 "]\n", symbol->upper);
     }
 }
 

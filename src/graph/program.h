@@ -35,10 +35,10 @@ struct Value {
     ferry_dtype dtype;
     uint32_t rank;
     const Sym *const *shape;
-    Node *producer; /* VALUE_NODE */
-    uint32_t index; /* among the producer's outputs */
+    Node *producer;       /* VALUE_NODE */
+    uint32_t index;       /* among the producer's outputs */
     const Recipe *recipe; /* VALUE_PARAMETER, VALUE_BUFFER, VALUE_CONSTANT */
-    uint32_t id;    /* dense: [0, program->value_count) */
+    uint32_t id;          /* dense: [0, program->value_count) */
 };
 
 typedef enum ArgKind {
@@ -96,8 +96,8 @@ typedef struct Program {
     VEC(Value *) weights; /* parameters, buffers and constants, in order of creation */
     VEC(Port) inputs;
     VEC(Port) outputs;
-    const Tree *input_tree;  /* of ((), {keyword: ...}) */
-    const Tree *output_tree; /* of what the model's forward returns */
+    const Tree *input_tree;   /* of ((), {keyword: ...}) */
+    const Tree *output_tree;  /* of what the model's forward returns */
     const char *architecture; /* "LlamaForCausalLM" */
     const char *model_type;   /* "llama" */
     ferry_dtype dtype;        /* of the computation */

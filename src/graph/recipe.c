@@ -82,7 +82,8 @@ static bool part_is_contiguous(const RecipePart *part, uint32_t rank) {
 }
 
 const Recipe *recipe_view(Arena *arena, const Recipe *recipe, uint32_t rank, const int64_t *shape) {
-    if (recipe->part_count != 1 || !part_is_contiguous(&recipe->parts[0], recipe->rank)) return NULL;
+    if (recipe->part_count != 1 || !part_is_contiguous(&recipe->parts[0], recipe->rank))
+        return NULL;
     Recipe result = *recipe;
     RecipePart part = recipe->parts[0];
     result.rank = rank;

@@ -100,8 +100,7 @@ static void derive_range(Sym *sym) {
 static const Sym zero = {.kind = SYM_CONST};
 
 static const Sym *intern(SymTable *table, SymKind kind, int64_t value, const char *name,
-                         const Sym *const *operands, uint32_t count, int64_t lower,
-                         int64_t upper) {
+                         const Sym *const *operands, uint32_t count, int64_t lower, int64_t upper) {
     size_t name_length = name ? strlen(name) : 0;
     size_t key_size = sizeof kind + sizeof value + count * sizeof *operands + name_length;
     unsigned char local[256];
@@ -150,8 +149,8 @@ const Sym *sym_lookup(const SymTable *table, const char *name) {
 const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t upper) {
     const Sym *found = sym_lookup(table, name);
     if (found) return found;
-    const Sym *sym = intern(table, SYM_SYMBOL, (int64_t)table->symbols.count, name, NULL, 0, lower,
-                            upper);
+    const Sym *sym =
+        intern(table, SYM_SYMBOL, (int64_t)table->symbols.count, name, NULL, 0, lower, upper);
     VEC_PUSH(&table->symbols, sym);
     if (table->symbols.failed) table->arena->failed = true;
     return sym;
@@ -165,7 +164,8 @@ static void insert_sorted(SymList *list, const Sym *sym) {
     VEC_PUSH(list, sym);
     if (list->failed) return;
     size_t i = list->count - 1;
-    for (; i > 0 && list->items[i - 1]->order > sym->order; i--) list->items[i] = list->items[i - 1];
+    for (; i > 0 && list->items[i - 1]->order > sym->order; i--)
+        list->items[i] = list->items[i - 1];
     list->items[i] = sym;
 }
 
@@ -239,8 +239,10 @@ static void collect(SymTable *table, const Sym *sym, int64_t scale, int64_t *con
 static const Sym *make_sum(SymTable *table, int64_t constant, SymList *terms) {
     const Sym *result;
     if (terms->failed) table->arena->failed = true;
-    if (terms->count == 0) result = sym_const(table, constant);
-    else if (terms->count == 1 && constant == 0) result = terms->items[0];
+    if (terms->count == 0)
+        result = sym_const(table, constant);
+    else if (terms->count == 1 && constant == 0)
+        result = terms->items[0];
     else
         result = intern(table, SYM_SUM, constant, NULL, terms->items, (uint32_t)terms->count, 0, 0);
     VEC_FREE(terms);
@@ -264,7 +266,8 @@ const Sym *sym_sub(SymTable *table, const Sym *a, const Sym *b) {
 }
 
 static void append_factors(SymList *factors, const Sym *term) {
-    if (term->kind != SYM_PRODUCT) insert_sorted(factors, term);
+    if (term->kind != SYM_PRODUCT)
+        insert_sorted(factors, term);
     else
         for (uint32_t i = 0; i < term->count; i++) insert_sorted(factors, term->operands[i]);
 }
@@ -302,8 +305,7 @@ const Sym *sym_mul(SymTable *table, const Sym *a, const Sym *b) {
 /* ---- division ---- */
 
 /* True when `divisor` divides every coefficient of `sym`; `*quotient` is then the exact result. */
-static bool divide_exactly(SymTable *table, const Sym *sym, int64_t divisor,
-                           const Sym **quotient) {
+static bool divide_exactly(SymTable *table, const Sym *sym, int64_t divisor, const Sym **quotient) {
     if (sym->kind != SYM_SUM) {
         int64_t scale = sym->kind == SYM_CONST ? sym->value : coefficient(sym);
         if (scale % divisor != 0) return false;
@@ -399,10 +401,10 @@ static const Sym *extreme(SymTable *table, SymKind kind, const Sym *a, const Sym
     gather_extremes(kind, a, &list);
     gather_extremes(kind, b, &list);
     if (list.failed) table->arena->failed = true;
-    const Sym *result = list.count == 0   ? sym_const(table, 0)
-                        : list.count == 1 ? list.items[0]
-                                          : intern(table, kind, 0, NULL, list.items,
-                                                   (uint32_t)list.count, 0, 0);
+    const Sym *result = list.count == 0 ? sym_const(table, 0)
+                        : list.count == 1
+                            ? list.items[0]
+                            : intern(table, kind, 0, NULL, list.items, (uint32_t)list.count, 0, 0);
     VEC_FREE(&list);
     return result;
 }

@@ -20,7 +20,8 @@ static void print_factor(Buffer *buffer, const Sym *sym) {
 
 static void print_product(Buffer *buffer, int64_t scale, const Sym *sym) {
     const char *separator = "";
-    if (scale == -1) buffer_text(buffer, "-");
+    if (scale == -1)
+        buffer_text(buffer, "-");
     else if (scale != 1) {
         buffer_format(buffer, "%" PRId64, scale);
         separator = "*";
@@ -125,9 +126,12 @@ static const struct {
     SymFunction apply;
     bool variadic;
 } functions[] = {
-    {"Mod", sym_mod, false},           {"PythonMod", sym_mod, false},
-    {"FloorDiv", sym_floordiv, false}, {"CleanDiv", sym_floordiv, false},
-    {"Min", sym_min, true},            {"Max", sym_max, true},
+    {"Mod", sym_mod, false},
+    {"PythonMod", sym_mod, false},
+    {"FloorDiv", sym_floordiv, false},
+    {"CleanDiv", sym_floordiv, false},
+    {"Min", sym_min, true},
+    {"Max", sym_max, true},
 };
 
 static const Sym *parse_call(Parser *p, const char *name, size_t length) {
@@ -176,8 +180,10 @@ static const Sym *parse_unary(Parser *p) {
     if (p->status != FERRY_OK) return sym_const(p->table, 0);
     if (++p->depth > MAX_DEPTH) return parse_fail(p, "the expression is nested too deeply");
     const Sym *result;
-    if (accept(p, "-")) result = sym_mul(p->table, sym_const(p->table, -1), parse_unary(p));
-    else result = parse_primary(p);
+    if (accept(p, "-"))
+        result = sym_mul(p->table, sym_const(p->table, -1), parse_unary(p));
+    else
+        result = parse_primary(p);
     p->depth--;
     return result;
 }
@@ -197,9 +203,12 @@ static const Sym *parse_power(Parser *p) {
 static const Sym *parse_product(Parser *p) {
     const Sym *result = parse_power(p);
     while (p->status == FERRY_OK) {
-        if (accept(p, "//")) result = sym_floordiv(p->table, result, parse_power(p));
-        else if (accept(p, "*")) result = sym_mul(p->table, result, parse_power(p));
-        else break;
+        if (accept(p, "//"))
+            result = sym_floordiv(p->table, result, parse_power(p));
+        else if (accept(p, "*"))
+            result = sym_mul(p->table, result, parse_power(p));
+        else
+            break;
     }
     return result;
 }
@@ -207,9 +216,12 @@ static const Sym *parse_product(Parser *p) {
 static const Sym *parse_sum(Parser *p) {
     const Sym *result = parse_product(p);
     while (p->status == FERRY_OK) {
-        if (accept(p, "+")) result = sym_add(p->table, result, parse_product(p));
-        else if (accept(p, "-")) result = sym_sub(p->table, result, parse_product(p));
-        else break;
+        if (accept(p, "+"))
+            result = sym_add(p->table, result, parse_product(p));
+        else if (accept(p, "-"))
+            result = sym_sub(p->table, result, parse_product(p));
+        else
+            break;
     }
     return result;
 }

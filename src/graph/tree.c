@@ -28,9 +28,12 @@ const Tree *tree_tuple(Arena *arena, const Tree *const *children, uint32_t count
 static void print_string(Buffer *buffer, const char *text) {
     buffer_text(buffer, "\"");
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\') buffer_format(buffer, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20) buffer_format(buffer, "\\u%04x", *text);
-        else buffer_append(buffer, text, 1);
+        if (*text == '"' || *text == '\\')
+            buffer_format(buffer, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            buffer_format(buffer, "\\u%04x", *text);
+        else
+            buffer_append(buffer, text, 1);
     }
     buffer_text(buffer, "\"");
 }

@@ -20,8 +20,9 @@ typedef struct Verify {
 static void fail(Verify *v, const char *problem, const char *detail) {
     if (v->status != FERRY_OK) return;
     const char *scope = v->node ? v->node->scope : v->program->architecture;
-    v->status = error_set(v->error, FERRY_INTERNAL, scope, "after %s: %s%s%s%s", v->when,
-                          v->node ? op_name(v->node->op) : "", v->node ? ": " : "", problem, detail);
+    v->status =
+        error_set(v->error, FERRY_INTERNAL, scope, "after %s: %s%s%s%s", v->when,
+                  v->node ? op_name(v->node->op) : "", v->node ? ": " : "", problem, detail);
 }
 
 static bool kind_fits(const OpArg *formal, ArgKind kind) {
@@ -42,14 +43,19 @@ static bool kind_fits(const OpArg *formal, ArgKind kind) {
 
 static void check_use(void *context, Value **use) {
     Verify *v = context;
-    if (!*use) fail(v, "reads a missing tensor", "");
-    else if ((*use)->id >= v->program->value_count) fail(v, "reads a foreign value ", (*use)->name);
-    else if (!v->defined[(*use)->id]) fail(v, "reads a value before it is made: ", (*use)->name);
+    if (!*use)
+        fail(v, "reads a missing tensor", "");
+    else if ((*use)->id >= v->program->value_count)
+        fail(v, "reads a foreign value ", (*use)->name);
+    else if (!v->defined[(*use)->id])
+        fail(v, "reads a value before it is made: ", (*use)->name);
 }
 
 static void define(Verify *v, const Value *value) {
-    if (value->id >= v->program->value_count) fail(v, "a foreign value ", value->name);
-    else if (v->defined[value->id]++) fail(v, "a value is made twice: ", value->name);
+    if (value->id >= v->program->value_count)
+        fail(v, "a foreign value ", value->name);
+    else if (v->defined[value->id]++)
+        fail(v, "a value is made twice: ", value->name);
     if (map_find(&v->program->names, value->name) != value) {
         fail(v, "a name is not registered for its value: ", value->name);
     }
@@ -76,7 +82,8 @@ static void check_node(Verify *v, Node *node) {
     if (count != node->output_count) fail(v, "the number of outputs is wrong", "");
     for (uint32_t i = 0; i < count && v->status == FERRY_OK; i++) {
         const Value *value = node->outputs[i];
-        if (value->producer != node || value->index != i) fail(v, "an output has another maker", "");
+        if (value->producer != node || value->index != i)
+            fail(v, "an output has another maker", "");
         if (value->dtype != types[i].dtype || value->rank != types[i].rank ||
             !shape_equal(value->rank, value->shape, types[i].shape)) {
             fail(v, "the recorded type differs from the inferred one: ", value->name);

@@ -1,0 +1,191 @@
+/* Masks, caches and the heads of decoder models. */
+#include "source/checkpoint/attention.h"
+
+#include <string.h>
+
+/* ---- masks ---- */
+
+/* keys allowed by position: bool [sequence, sequence] */
+static Value *position_mask(Model *m, bool causal, int64_t window) {
+    Builder *b = &m->b;
+    Value *range = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
+    Value *queries = build_unsqueeze(b, range, 1), *keys = build_unsqueeze(b, range, 0);
+    Value *allowed = NULL;
+    if (causal) allowed = build_binary(b, OP_LE, keys, queries);
+    if (window > 0) {
+        Value *distance = build_sub(b, queries, keys);
+        if (!causal) distance = build_unary(b, OP_ABS, distance);
+        Value *near = build_scalar(b, OP_LT_SCALAR, distance, (double)window);
+        allowed = allowed ? build_binary(b, OP_AND, allowed, near) : near;
+    }
+    return allowed;
+}
+
+Value *model_mask(Model *m, Value *padding, bool causal, int64_t window) {
+    Builder *b = &m->b;
+    if (padding) padding = build_unsqueeze(b, build_unsqueeze(b, padding, 1), 1);
+    if (!padding && window <= 0) return NULL;
+    if (!causal && window <= 0) return padding;
+    Value *allowed = position_mask(m, causal, window);
+    allowed = build_unsqueeze(b, build_unsqueeze(b, allowed, 0), 0);
+    return padding ? build_binary(b, OP_AND, allowed, padding) : allowed;
+}
+
+/* ---- heads of attention ---- */
+
+Value *model_split_heads(Model *m, Value *x, int64_t heads, int64_t size) {
+    const Sym *shape[4] = {build_dim(&m->b, x, 0), build_dim(&m->b, x, 1),
+                           build_const(&m->b, heads), build_const(&m->b, size)};
+    return build_transpose(&m->b, build_view(&m->b, x, shape, 4), 1, 2);
+}
+
+Value *model_merge_heads(Model *m, Value *x) {
+    Value *rows = build_transpose(&m->b, x, 1, 2);
+    const Sym *shape[3] = {build_dim(&m->b, rows, 0), build_dim(&m->b, rows, 1),
+                           build_const(&m->b, -1)};
+    return build_view(&m->b, rows, shape, 3);
+}
+
+/* ---- cache ---- */
+
+/* The last `window - 1` entries along the sequence, which is what a sliding layer keeps. */
+static Value *last_entries(Model *m, Value *x, int64_t window) {
+    if (window <= 0) return x;
+    return build_slice_const(&m->b, x, 2, 1 - window, INT64_MAX);
+}
+
+/* The state of one layer as transformers.exporters encodes it in a treespec. */
+static void encode_layer(Buffer *text, const CacheLayer *layer, int *leaf) {
+    buffer_format(text,
+                  "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:%s\", \"s\": {\"keys\": "
+                  "{\"_t\": \"tensor\", \"i\": %d}, \"values\": {\"_t\": \"tensor\", \"i\": %d}, "
+                  "\"is_initialized\": true, ",
+                  layer->window > 0 ? "DynamicSlidingWindowLayer" : "DynamicLayer", leaf[0],
+                  leaf[0] + 1);
+    *leaf += 2;
+    if (layer->window > 0) {
+        buffer_format(text,
+                      "\"sliding_window\": %lld, \"cumulative_length\": 0, "
+                      "\"_sliding_window_tensor\": {\"_t\": \"tensor\", \"i\": %d}, "
+                      "\"record_past\": false, ",
+                      (long long)layer->window, *leaf);
+        *leaf += 1;
+    }
+    buffer_text(text, "\"device\": {\"_t\": \"device\", \"s\": \"cpu\"}}}");
+}
+
+static const Tree *cache_tree(Model *m, const CacheLayer *layers, int64_t count) {
+    Arena *arena = &m->b.program->arena;
+    Buffer text = {0};
+    int leaf = 0;
+    buffer_text(&text, "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:DynamicCache\", \"s\": "
+                       "{\"layers\": [");
+    for (int64_t i = 0; i < count; i++) {
+        if (i) buffer_text(&text, ", ");
+        encode_layer(&text, &layers[i], &leaf);
+    }
+    buffer_text(&text, "], \"layer_class_to_replicate\": null, \"offloading\": false}}");
+    const Tree **leaves = ARENA_ARRAY(arena, const Tree *, (size_t)leaf);
+    for (int i = 0; leaves && i < leaf; i++) leaves[i] = tree_leaf(arena);
+    if (text.failed) arena->failed = true;
+    const Tree *tree = leaves ? tree_node(arena, "transformers.cache_utils:DynamicCache",
+                                          buffer_string(&text), leaves, (uint32_t)leaf)
+                              : NULL;
+    buffer_free(&text);
+    return tree;
+}
+
+static void output_cache(Model *m, const CacheLayer *layers, int64_t count) {
+    Arena *arena = &m->b.program->arena;
+    for (int64_t i = 0; i < count; i++) {
+        const char *stem = arena_format(arena, "cache.layers.%lld", (long long)i);
+        build_output(&m->b, arena_format(arena, "%s.keys", stem),
+                     last_entries(m, layers[i].keys, layers[i].window));
+        build_output(&m->b, arena_format(arena, "%s.values", stem),
+                     last_entries(m, layers[i].values, layers[i].window));
+        if (layers[i].window <= 0) continue;
+        build_output(&m->b, arena_format(arena, "%s._sliding_window_tensor", stem),
+                     build_full(&m->b, NULL, 0, (double)layers[i].window, FERRY_I64));
+    }
+}
+
+/* ---- heads of models ---- */
+
+/* The row of the last token that is not padding, [batch, labels]; without a padding token or without
+ * ids, the last row. */
+static Value *pool_last_token(Model *m, Value *logits, Value *ids) {
+    Builder *b = &m->b;
+    int64_t pad = config_int_or(m, "pad_token_id", -1);
+    if (!ids || !config_has(m, "pad_token_id")) {
+        if (!sym_is_value(m->batch, 1)) {
+            model_note(m, "the model has no padding token: rows must have equal lengths");
+        }
+        Value *last = build_slice_const(b, logits, 1, -1, INT64_MAX);
+        return build_squeeze(b, last, 1);
+    }
+    Value *is_token = build_to(b, build_scalar(b, OP_NE_SCALAR, ids, (double)pad), FERRY_I64);
+    Value *range =
+        build_unsqueeze(b, build_arange(b, build_const(b, 0), m->sequence, FERRY_I64), 0);
+    Value *last = build_reduce(b, OP_ARGMAX, build_mul(b, is_token, range), 1, true);
+    const Sym *size[3] = {m->batch, build_const(b, 1), build_dim(b, logits, 2)};
+    Value *index = build_expand(b, build_unsqueeze(b, last, 2), size, 3);
+    return build_squeeze(b, build_gather(b, logits, 1, index), 1);
+}
+
+static void output_language_model(Model *m, Value *hidden, const DecoderHead *head) {
+    Value *weight = model_output_embedding(m, head->output_name, head->embedding);
+    Value *bias = NULL;
+    if (head->output_bias) {
+        const int64_t vocabulary = build_dim(&m->b, weight, 0)->value;
+        bias = model_head_weight(m, 1, &vocabulary, head->output_bias);
+    }
+    Value *logits = build_linear(&m->b, hidden, weight, bias);
+    if (head->scale_logits) logits = head->scale_logits(m, logits);
+    build_output(&m->b, "logits", logits);
+}
+
+static void output_answers(Model *m, Value *hidden) {
+    static const char *const names[2] = {"start_logits", "end_logits"};
+    Value *logits = model_head_linear(m, hidden, 2, true, "qa_outputs");
+    Value *parts[2];
+    build_split(&m->b, logits, (const int64_t[]){1, 1}, 2, -1, parts);
+    for (int i = 0; i < 2; i++) build_output(&m->b, names[i], build_squeeze(&m->b, parts[i], -1));
+    model_output_tree(m, "QuestionAnsweringModelOutput", names, (const Tree *const[]){NULL, NULL},
+                      2);
+}
+
+void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
+    const char *type = NULL, *key = "logits";
+    bool with_cache = m->request->use_cache && config_bool_or(m, "use_cache", true);
+    switch (m->task) {
+    case TASK_CAUSAL_LM:
+        output_language_model(m, hidden, head);
+        type = "CausalLMOutputWithPast";
+        break;
+    case TASK_SEQUENCE_CLASSIFICATION: {
+        Value *logits = model_head_linear(m, hidden, config_labels(m), false, "score");
+        build_output(&m->b, key, pool_last_token(m, logits, head->ids));
+        type = "SequenceClassifierOutputWithPast";
+        break;
+    }
+    case TASK_TOKEN_CLASSIFICATION:
+        build_output(&m->b, key, model_head_linear(m, hidden, config_labels(m), true, "score"));
+        type = "TokenClassifierOutput";
+        with_cache = false;
+        break;
+    case TASK_QUESTION_ANSWERING: output_answers(m, hidden); return;
+    default:
+        build_output(&m->b, "last_hidden_state", hidden);
+        type = "BaseModelOutputWithPast";
+        key = "last_hidden_state";
+        break;
+    }
+    if (!with_cache) {
+        model_output_tree(m, type, &key, (const Tree *const[]){NULL}, 1);
+        return;
+    }
+    output_cache(m, head->cache, head->layers);
+    const char *const keys[2] = {key, "cache"};
+    const Tree *cache = cache_tree(m, head->cache, head->layers);
+    if (cache) model_output_tree(m, type, keys, (const Tree *const[]){NULL, cache}, 2);
+}

@@ -1,0 +1,71 @@
+/* Positions, masks, caches and heads that decoders (and some encoders) share. */
+#ifndef SOURCE_ATTENTION_H
+#define SOURCE_ATTENTION_H
+
+#include "source/checkpoint/model.h"
+
+/* ---- rotary position embedding ---- */
+
+typedef struct RotarySpec {
+    const char *layer_type; /* the entry of nested rope_parameters; NULL: not nested */
+    int64_t head_dim;
+    double theta;            /* default when the configuration has none */
+    double partial;          /* default share of the head that is rotated */
+    bool interleaved;        /* cos and sin for neighbouring pairs instead of halves */
+    const char *theta_key;   /* another key for theta at the top level; NULL: none */
+    const char *partial_key; /* another key for the share at the top level; NULL: none */
+    bool ignore_scaling;     /* rope_scaling concerns another layer type */
+} RotarySpec;
+
+typedef struct Rotary {
+    Value *cos, *sin; /* [batch or 1, 1, sequence, rotated] in the dtype of the computation */
+    bool interleaved;
+} Rotary;
+
+/* cos and sin at `positions` [batch or 1, sequence], from rope_parameters or from the older spelling
+ * rope_theta / rope_scaling; types default, linear, dynamic, yarn, longrope, llama3 (formulas of
+ * modeling_rope_utils.py). An unknown type is an error. */
+Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions);
+
+/* ---- masks ---- */
+
+/* May query i see key j? bool [batch or 1, 1, sequence or 1, sequence], or NULL when nothing is
+ * hidden. `padding` is model_padding_mask (may be NULL); `window` > 0 hides keys `window` or more
+ * positions away (before the query only, when causal). A causal mask without padding and window is
+ * NULL too: use is_causal then. */
+Value *model_mask(Model *m, Value *padding, bool causal, int64_t window);
+
+/* ---- heads of attention ---- */
+
+/* [batch, sequence, heads * size] -> [batch, heads, sequence, size], and back. */
+Value *model_split_heads(Model *m, Value *x, int64_t heads, int64_t size);
+Value *model_merge_heads(Model *m, Value *x);
+
+/* ---- cache ---- */
+
+enum { CACHE_MAX_LAYERS = 1024 };
+
+/* What a decoder layer leaves in the cache. */
+typedef struct CacheLayer {
+    Value *keys, *values; /* [batch, heads, sequence, size] */
+    int64_t window;       /* > 0: a sliding layer, which keeps the last window - 1 entries */
+} CacheLayer;
+
+/* ---- heads of models ---- */
+
+/* The outputs of a decoder for m->task, from the normalized hidden states. `embedding` is the input
+ * embedding, `scale_logits` (may be NULL) is applied to the logits of ForCausalLM. Cache layers are
+ * added where the class returns them, and use_cache is not false. */
+typedef struct DecoderHead {
+    Value *ids; /* may be NULL */
+    Value *embedding;
+    const char *output_name; /* "lm_head.weight" */
+    const char *output_bias; /* "lm_head.bias" or NULL */
+    Value *(*scale_logits)(Model *m, Value *logits);
+    const CacheLayer *cache;
+    int64_t layers;
+} DecoderHead;
+
+void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head);
+
+#endif

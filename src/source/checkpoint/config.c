@@ -1,0 +1,139 @@
+/* Reading config.json: typed values, and the check that no key was overlooked. */
+#include "source/checkpoint/model.h"
+
+#include <string.h>
+
+/* True when the key is in the object, null or not; remembers that the family knows it. */
+static json_t *lookup(Model *m, const char *key) {
+    json_t *value = json_object_get(m->config, key);
+    if (value) map_put(&m->config_used, key, m);
+    return value;
+}
+
+json_t *config_get(Model *m, const char *key) {
+    json_t *value = lookup(m, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+bool config_has(Model *m, const char *key) {
+    return config_get(m, key) != NULL;
+}
+
+bool config_is_null(Model *m, const char *key) {
+    return json_is_null(lookup(m, key));
+}
+
+void config_accept(Model *m, const char *key) {
+    lookup(m, key);
+}
+
+static void wrong_kind(Model *m, const char *key, const char *expected, const json_t *found) {
+    build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"%s\" to be %s, found %s", m->config_path,
+               key, expected, json_kind(found));
+}
+
+int64_t config_int_or(Model *m, const char *key, int64_t otherwise) {
+    json_t *value = config_get(m, key);
+    if (!value) return otherwise;
+    if (json_is_integer(value)) return json_integer_value(value);
+    if (json_is_real(value) && json_real_value(value) == (double)(int64_t)json_real_value(value)) {
+        return (int64_t)json_real_value(value);
+    }
+    wrong_kind(m, key, "an integer", value);
+    return otherwise;
+}
+
+enum { MAX_CONFIG_INT = 1 << 30 };
+
+int64_t config_int(Model *m, const char *key) {
+    int64_t value = config_int_or(m, key, 0);
+    if (!config_has(m, key)) {
+        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected the key \"%s\", which is missing",
+                   m->config_path, key);
+    } else if (value < 1 || value > MAX_CONFIG_INT) {
+        build_fail(&m->b, FERRY_BAD_FORMAT,
+                   "%s: expected \"%s\" to be between 1 and %d, found %lld", m->config_path, key,
+                   MAX_CONFIG_INT, (long long)value);
+    }
+    return value < 1 || value > MAX_CONFIG_INT ? 1 : value;
+}
+
+double config_float_or(Model *m, const char *key, double otherwise) {
+    json_t *value = config_get(m, key);
+    if (!value) return otherwise;
+    if (json_is_number(value)) return json_number_value(value);
+    wrong_kind(m, key, "a number", value);
+    return otherwise;
+}
+
+bool config_bool_or(Model *m, const char *key, bool otherwise) {
+    json_t *value = config_get(m, key);
+    if (!value) return otherwise;
+    if (json_is_boolean(value)) return json_is_true(value);
+    wrong_kind(m, key, "true or false", value);
+    return otherwise;
+}
+
+const char *config_string_or(Model *m, const char *key, const char *otherwise) {
+    json_t *value = config_get(m, key);
+    if (!value) return otherwise;
+    if (json_is_string(value)) return json_string_value(value);
+    wrong_kind(m, key, "a string", value);
+    return otherwise;
+}
+
+void config_require_bool(Model *m, const char *key, bool value) {
+    if (config_bool_or(m, key, value) == value) return;
+    build_fail(&m->b, FERRY_UNSUPPORTED, "%s: \"%s\": %s is not supported for model type %s",
+               m->config_path, key, value ? "false" : "true", m->family->model_type);
+}
+
+void config_require_string(Model *m, const char *key, const char *value) {
+    const char *found = config_string_or(m, key, value);
+    if (strcmp(found, value) == 0) return;
+    build_fail(&m->b, FERRY_UNSUPPORTED,
+               "%s: \"%s\": \"%s\" is not supported for model type %s (expected \"%s\")",
+               m->config_path, key, found, m->family->model_type, value);
+}
+
+int64_t config_labels(Model *m) {
+    json_t *labels = config_get(m, "id2label");
+    int64_t otherwise = json_is_object(labels) ? (int64_t)json_object_size(labels) : 2;
+    return config_int_or(m, "num_labels", otherwise);
+}
+
+/* ---- keys that nobody read ---- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static bool is_harmless(const char *key) {
+#define HARMLESS(name)         || strcmp(key, name) == 0
+#define HARMLESS_SUFFIX(end)   || ends_with(key, end)
+#define HARMLESS_PREFIX(start) || strncmp(key, start, strlen(start)) == 0
+    return false
+#include "source/checkpoint/config_harmless.def"
+        ;
+#undef HARMLESS
+#undef HARMLESS_SUFFIX
+#undef HARMLESS_PREFIX
+}
+
+void config_check_unread(Model *m) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(m->config, key, value) {
+        if (map_find(&m->config_used, key) || json_is_null(value) || is_harmless(key)) continue;
+        bool ignored = false;
+        for (size_t i = 0; i < m->request->ignored_key_count; i++) {
+            ignored |= strcmp(m->request->ignored_keys[i], key) == 0;
+        }
+        if (ignored) continue;
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: the key \"%s\" is not understood for model type %s and may change the "
+                   "arithmetic; if it does not, export with --ignore-config %s",
+                   m->config_path, key, m->family->model_type, key);
+    }
+}

@@ -1,0 +1,11 @@
+/* The families, each in a file of its own, as lists that end with a null model type. */
+#ifndef SOURCE_FAMILIES_H
+#define SOURCE_FAMILIES_H
+
+#include "source/checkpoint/model.h"
+
+extern const Family decoder_families[]; /* decoder.c: rotary positions */
+extern const Family gpt_families[];     /* gpt.c: gpt2, opt, gpt_neox, gptj, bloom, falcon */
+extern const Family encoder_families[]; /* bert.c: bert and its relatives, modernbert */
+
+#endif

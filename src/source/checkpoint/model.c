@@ -1,0 +1,480 @@
+/* The services of model.h, but for the configuration (config.c) and the list of families
+ * (families.c). */
+#include "source/checkpoint/model.h"
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void model_note(Model *m, const char *format, ...) {
+    if (!m->request->note || !build_ok(&m->b)) return;
+    va_list args;
+    va_start(args, format);
+    m->request->note(m->request->note_context, arena_vformat(&m->b.program->arena, format, args));
+    va_end(args);
+}
+
+/* ---- weights ---- */
+
+/* The tensor called `name`, also under its old spelling (LayerNorm.gamma, LayerNorm.beta). */
+static const CheckpointTensor *find_spelled(Model *m, const char *name) {
+    const CheckpointTensor *found = checkpoint_find(m->checkpoint, name);
+    if (found) return found;
+    static const char *const spellings[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                               {"LayerNorm.bias", "LayerNorm.beta"}};
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(name), end = strlen(spellings[i][0]);
+        if (length < end || strcmp(name + length - end, spellings[i][0]) != 0) continue;
+        const char *old = arena_format(&m->b.program->arena, "%.*s%s", (int)(length - end), name,
+                                       spellings[i][1]);
+        return checkpoint_find(m->checkpoint, old);
+    }
+    return NULL;
+}
+
+/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
+ * or with the prefixes that some heads and fine-tuning tools use. */
+static const CheckpointTensor *find_base(Model *m, const char *name) {
+    const char *const prefixes[] = {
+        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
+        "base_model.model.model"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const char *dot = *prefixes[i] ? "." : "";
+        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
+        const CheckpointTensor *found = find_spelled(m, full);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
+    buffer_text(buffer, "[");
+    for (uint32_t d = 0; d < rank; d++) {
+        buffer_format(buffer, "%s%" PRId64, d ? ", " : "", shape[d]);
+    }
+    buffer_text(buffer, "]");
+}
+
+static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
+                        const int64_t *shape) {
+    Buffer text = {0};
+    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
+                  found->shard->name, found->tensor->name);
+    print_sizes(&text, rank, shape);
+    buffer_text(&text, ", found ");
+    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
+    buffer_free(&text);
+}
+
+/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
+static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+    const SafeTensor *tensor = found->tensor;
+    if (!build_ok(&m->b)) return &m->b.poison;
+    if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
+        wrong_shape(m, found, rank, shape);
+        return &m->b.poison;
+    }
+    Value *value = map_find(&m->weights, tensor->name);
+    if (value) return value;
+    Program *program = m->b.program;
+    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
+                                       tensor->dtype, rank, shape);
+    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
+    if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
+    map_put(&m->weights, tensor->name, value);
+    return value;
+}
+
+static Value *missing(Model *m, const char *name) {
+    return build_fail(
+        &m->b, FERRY_BAD_FORMAT, "%s: the weight \"%s\" of %s%s is in none of the files",
+        m->checkpoint->directory, name, m->family->class_prefix, task_suffix(m->task));
+}
+
+static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return load(m, found, rank, shape);
+    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+}
+
+/* The printf-formatted name that the varargs of the callers make. */
+#define FORMAT_NAME(m, name)                                                                       \
+    va_list name_args;                                                                             \
+    va_start(name_args, name);                                                                     \
+    name = arena_vformat(&(m)->b.program->arena, name, name_args);                                 \
+    va_end(name_args)
+
+Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    return base_weight(m, rank, shape, name);
+}
+
+Value *model_vector(Model *m, int64_t size, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    return base_weight(m, 1, &size, name);
+}
+
+Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    return base_weight(m, 2, (const int64_t[]){rows, columns}, name);
+}
+
+bool model_has(Model *m, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    return find_base(m, name) != NULL;
+}
+
+static int64_t features(Model *m, const Value *x) {
+    return build_dim(&m->b, x, -1)->value;
+}
+
+Value *model_linear(Model *m, Value *x, int64_t out, bool bias, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    Value *weight = model_matrix(m, out, features(m, x), "%s.weight", name);
+    return build_linear(&m->b, x, weight, bias ? model_vector(m, out, "%s.bias", name) : NULL);
+}
+
+Value *model_layer_norm(Model *m, Value *x, bool bias, double eps, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    int64_t size = features(m, x);
+    Value *weight = model_vector(m, size, "%s.weight", name);
+    return build_layer_norm(&m->b, x, weight, bias ? model_vector(m, size, "%s.bias", name) : NULL,
+                            eps);
+}
+
+Value *model_head_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *found = find_spelled(m, name);
+    return found ? load(m, found, rank, shape) : missing(m, name);
+}
+
+Value *model_head_linear(Model *m, Value *x, int64_t out, bool bias, const char *name) {
+    Arena *arena = &m->b.program->arena;
+    const int64_t shape[2] = {out, features(m, x)};
+    Value *weight = model_head_weight(m, 2, shape, arena_format(arena, "%s.weight", name));
+    Value *offset =
+        bias ? model_head_weight(m, 1, &out, arena_format(arena, "%s.bias", name)) : NULL;
+    return build_linear(&m->b, x, weight, offset);
+}
+
+/* The checkpoint's tensor behind a weight, before any conversion. */
+static const CheckpointTensor *origin(Model *m, const Value *value) {
+    if (value->producer && value->producer->op == OP_TO) value = value->producer->args[0].tensor;
+    return checkpoint_find(m->checkpoint, value->name);
+}
+
+static const unsigned char *tensor_bytes(const CheckpointTensor *entry) {
+    return entry->shard->tensors.file.bytes + entry->tensor->offset;
+}
+
+static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
+    if (a->tensor->dtype != b->tensor->dtype || a->tensor->size != b->tensor->size) return false;
+    return memcmp(tensor_bytes(a), tensor_bytes(b), a->tensor->size) == 0;
+}
+
+Value *model_output_embedding(Model *m, const char *name, Value *tied) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *own = find_spelled(m, name), *shared = origin(m, tied);
+    bool denied =
+        config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
+    if (!own && denied) {
+        return build_fail(
+            &m->b, FERRY_BAD_FORMAT,
+            "%s: \"tie_word_embeddings\" is false, but the weight \"%s\" is in none of "
+            "the files; if the model is tied, set the key to true",
+            m->config_path, name);
+    }
+    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
+    if (same_content(own, shared)) {
+        file_forget(&own->shard->tensors.file, own->tensor->offset, own->tensor->size);
+        file_forget(&shared->shard->tensors.file, shared->tensor->offset, shared->tensor->size);
+        return tied;
+    }
+    if (config_bool_or(m, "tie_word_embeddings", false)) {
+        model_note(m,
+                   "\"%s\" differs from the input embedding although tie_word_embeddings is "
+                   "true: the file's own weight is used",
+                   name);
+    }
+    return load(m, own, 2, shape);
+}
+
+/* ---- inputs and outputs ---- */
+
+Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
+                   const Sym *const *shape) {
+    for (size_t i = 0; i < m->input_count; i++) {
+        InputRequest *request = &m->inputs[i];
+        if (strcmp(request->name, name) != 0) continue;
+        request->used = true;
+        if (request->rank && request->rank != rank) {
+            return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
+                              "the input \"%s\" has %u dimensions, expected %u", name,
+                              request->rank, rank);
+        }
+        Value *known = map_find(&m->b.program->names, name);
+        if (known && known->kind == VALUE_INPUT) return known;
+        if (request->dtype && !ferry_dtype_is_float(dtype)) dtype = request->dtype;
+        return build_input(&m->b, name, dtype, rank, request->rank ? request->shape : shape);
+    }
+    return NULL;
+}
+
+static Value *as_int64(Model *m, Value *x) {
+    return x ? build_to(&m->b, x, FERRY_I64) : NULL;
+}
+
+Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
+    const Sym *shape[3] = {m->batch, m->sequence, build_dim(&m->b, table, 1)};
+    Value *input_ids = model_input(m, "input_ids", FERRY_I64, 2, shape);
+    Value *embeds = model_input(m, "inputs_embeds", m->dtype, 3, shape);
+    if (input_ids && embeds) {
+        return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
+                          "expected either input_ids or inputs_embeds as an input, found both");
+    }
+    if (!input_ids && !embeds) {
+        return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
+                          "expected input_ids or inputs_embeds among the inputs");
+    }
+    Value *given = input_ids ? input_ids : embeds;
+    m->batch = build_dim(&m->b, given, 0);
+    m->sequence = build_dim(&m->b, given, 1);
+    if (ids) *ids = as_int64(m, input_ids);
+    return input_ids ? build_embedding(&m->b, table, input_ids) : embeds;
+}
+
+Value *model_positions(Model *m) {
+    Value *given =
+        model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    if (given) return as_int64(m, given);
+    Value *range = build_arange(&m->b, build_const(&m->b, 0), m->sequence, FERRY_I64);
+    return build_unsqueeze(&m->b, range, 0);
+}
+
+Value *model_padding_mask(Model *m) {
+    Value *given =
+        model_input(m, "attention_mask", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    if (!given) return NULL;
+    return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
+}
+
+void model_output_tree(Model *m, const char *type, const char *const *keys,
+                       const Tree *const *trees, uint32_t count) {
+    Arena *arena = &m->b.program->arena;
+    const Tree *children[16];
+    for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
+    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
+}
+
+/* ---- activations ---- */
+
+static Value *quick_gelu(Builder *b, Value *x) {
+    return build_mul(b, x, build_unary(b, OP_SIGMOID, build_scalar(b, OP_MUL_SCALAR, x, 1.702)));
+}
+
+static Value *squared_relu(Builder *b, Value *x) {
+    return build_scalar(b, OP_POW_SCALAR, build_unary(b, OP_RELU, x), 2);
+}
+
+static Value *mish(Builder *b, Value *x) {
+    Value *softplus = build_op(b, OP_SOFTPLUS, (const Arg[]){arg_tensor(x)}, 1);
+    return build_mul(b, x, build_unary(b, OP_TANH, softplus));
+}
+
+static Value *identity(Builder *b, Value *x) {
+    (void)b;
+    return x;
+}
+
+static const struct {
+    const char *name;
+    Op op; /* when `build` is NULL */
+    Value *(*build)(Builder *b, Value *x);
+    bool tanh_gelu;
+} activations[] = {
+    {"gelu", OP_GELU, NULL, false},
+    {"gelu_python", OP_GELU, NULL, false},
+    {"gelu_new", OP_GELU, NULL, true},
+    {"gelu_fast", OP_GELU, NULL, true},
+    {"gelu_pytorch_tanh", OP_GELU, NULL, true},
+    {"gelu_python_tanh", OP_GELU, NULL, true},
+    {"gelu_accurate", OP_GELU, NULL, true},
+    {"quick_gelu", OP_COUNT, quick_gelu, false},
+    {"silu", OP_SILU, NULL, false},
+    {"swish", OP_SILU, NULL, false},
+    {"relu", OP_RELU, NULL, false},
+    {"relu2", OP_COUNT, squared_relu, false},
+    {"tanh", OP_TANH, NULL, false},
+    {"sigmoid", OP_SIGMOID, NULL, false},
+    {"mish", OP_COUNT, mish, false},
+    {"linear", OP_COUNT, identity, false},
+};
+
+Value *model_activation(Model *m, Value *x, const char *name) {
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        if (strcmp(activations[i].name, name) != 0) continue;
+        if (activations[i].build) return activations[i].build(&m->b, x);
+        if (activations[i].op == OP_GELU) return build_gelu(&m->b, x, activations[i].tanh_gelu);
+        return build_unary(&m->b, activations[i].op, x);
+    }
+    return build_fail(&m->b, FERRY_UNSUPPORTED, "%s: the activation \"%s\" is not supported",
+                      m->config_path, name);
+}
+
+/* ---- building ---- */
+
+static bool supports(const Family *family, Task task) {
+    return (family->tasks >> task & 1u) != 0;
+}
+
+/* The task that config.json's class name ends in: "LlamaForCausalLM" or "LlamaModel". */
+static bool task_of_class(const Family *family, const char *name, Task *out) {
+    static const struct {
+        const char *name;
+        Task task;
+    } irregular[] = {{"GPT2LMHeadModel", TASK_CAUSAL_LM}};
+    for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
+        if (strcmp(irregular[i].name, name) != 0) continue;
+        *out = irregular[i].task;
+        return true;
+    }
+    size_t prefix = strlen(family->class_prefix);
+    if (strncmp(name, family->class_prefix, prefix) != 0) return false;
+    for (int task = 0; task < TASK_COUNT; task++) {
+        if (strcmp(name + prefix, task_suffix((Task)task)) != 0) continue;
+        *out = (Task)task;
+        return true;
+    }
+    return false;
+}
+
+static void choose_task(Model *m) {
+    Program *program = m->b.program;
+    const char *class_name = json_string_value(json_array_get(config_get(m, "architectures"), 0));
+    if (m->request->has_task)
+        m->task = m->request->task;
+    else if (!class_name)
+        m->task = TASK_FEATURES;
+    else if (!task_of_class(m->family, class_name, &m->task)) {
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: the class \"%s\" is not supported for model type %s; choose a task with "
+                   "--task, or export its torch.export program (.pt2)",
+                   m->config_path, class_name, m->family->model_type);
+    }
+    if (!supports(m->family, m->task)) {
+        build_fail(&m->b, FERRY_UNSUPPORTED, "model type %s has no support for the task %s",
+                   m->family->model_type, task_name(m->task));
+    }
+    bool gpt2_head = strcmp(m->family->class_prefix, "GPT2") == 0 && m->task == TASK_CAUSAL_LM;
+    const char *suffix = gpt2_head ? "LMHeadModel" : task_suffix(m->task);
+    program->architecture = arena_format(&program->arena, "%s%s", m->family->class_prefix, suffix);
+}
+
+/* The dtype of the first floating-point weight, as Transformers takes it. */
+static ferry_dtype weights_dtype(const Checkpoint *cp) {
+    for (size_t i = 0; i < cp->tensor_count; i++) {
+        if (ferry_dtype_is_float(cp->tensors[i].tensor->dtype)) return cp->tensors[i].tensor->dtype;
+    }
+    return FERRY_F32;
+}
+
+/* The order of the inputs in the program is the order in which they were asked for. */
+static void order_inputs(Model *m) {
+    Program *program = m->b.program;
+    const Tree *leaves[64];
+    const char *names[64];
+    uint32_t count = 0;
+    for (size_t i = 0; i < m->input_count && build_ok(&m->b); i++) {
+        if (!m->inputs[i].used) {
+            build_fail(&m->b, FERRY_INVALID_ARGUMENT, "%s does not take the input \"%s\"",
+                       program->architecture, m->inputs[i].name);
+            return;
+        }
+        for (size_t j = count; j < program->inputs.count; j++) {
+            Port port = program->inputs.items[j];
+            if (strcmp(port.name, m->inputs[i].name) != 0) continue;
+            program->inputs.items[j] = program->inputs.items[count];
+            program->inputs.items[count] = port;
+            names[count] = port.name;
+            leaves[count++] = tree_leaf(&program->arena);
+            break;
+        }
+    }
+    const Tree *pair[2] = {
+        tree_tuple(&program->arena, NULL, 0),
+        tree_mapping(&program->arena, "builtins.dict", names, leaves, count),
+    };
+    program->input_tree = tree_tuple(&program->arena, pair, 2);
+}
+
+/* Names near a misspelt or unknown model type, by common letters. */
+static const char *nearest_type(const char *wanted) {
+    const char *best = "llama";
+    size_t best_length = 0;
+    for (size_t i = 0; family_at(i); i++) {
+        const char *candidate = family_at(i)->model_type;
+        size_t common = 0;
+        while (candidate[common] && candidate[common] == wanted[common]) common++;
+        if (common <= best_length) continue;
+        best = candidate;
+        best_length = common;
+    }
+    return best;
+}
+
+static ferry_status unknown_type(const Checkpoint *cp, ferry_error *error) {
+    return error_set(
+        error, FERRY_UNSUPPORTED, cp->directory,
+        "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
+        "`ferry models`): export the model with torch.export and give ferry the .pt2",
+        cp->model_type, nearest_type(cp->model_type));
+}
+
+static void reject_quantized(Model *m) {
+    json_t *scheme = config_get(m, "quantization_config");
+    if (!scheme) return;
+    const char *method = json_string_value(json_object_get(scheme, "quant_method"));
+    build_fail(
+        &m->b, FERRY_UNSUPPORTED,
+        "%s: the weights are quantized (quant_method \"%s\"), which is not supported: export "
+        "the unquantized checkpoint",
+        m->config_path, method ? method : "unknown");
+}
+
+ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *request,
+                         InputRequest *inputs, size_t input_count, Program *program,
+                         ferry_error *error) {
+    InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
+    const Family *family = family_find(checkpoint->model_type);
+    if (!family) return unknown_type(checkpoint, error);
+    Model m = {.b = build_start(program, error),
+               .checkpoint = checkpoint,
+               .family = family,
+               .request = request,
+               .config = checkpoint->config,
+               .dtype = request->dtype ? request->dtype : weights_dtype(checkpoint),
+               .inputs = input_count ? inputs : defaults,
+               .input_count = input_count ? input_count : 2};
+    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
+    m.batch = sym_symbol(&program->symbols, "batch", 1, SYM_UNBOUNDED);
+    m.sequence = sym_symbol(&program->symbols, "sequence", 1, SYM_UNBOUNDED);
+    program->model_type = family->model_type;
+    program->dtype = m.dtype;
+    reject_quantized(&m);
+    choose_task(&m);
+    family->build(&m);
+    order_inputs(&m);
+    config_check_unread(&m);
+    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    ferry_status status = build_finish(&m.b);
+    map_free(&m.config_used);
+    map_free(&m.weights);
+    return status;
+}

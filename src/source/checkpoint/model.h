@@ -1,0 +1,183 @@
+/* What a model family builds with: the configuration, the weights by name, the inputs that were
+ * asked for, and the program under construction.
+ *
+ * Families are written with graph/build.h and the functions below, which share its sticky error: a
+ * missing key, weight or option makes every later call do nothing, and is reported once.
+ *
+ * Configuration. Every key a family understands is read through config_*; when the program is
+ * complete, a key that was never read and is not known to be harmless (config_harmless.def) is an
+ * error, because it may change the arithmetic. A null value is as good as absent.
+ *
+ * Weights. Names are those of the checkpoint. A family names its base model's weights without the
+ * class's prefix ("layers.0.mlp.up_proj.weight"); they are found with or without the prefix, and with
+ * the old spellings gamma/beta. Values come back in the dtype of the computation. */
+#ifndef SOURCE_MODEL_H
+#define SOURCE_MODEL_H
+
+#include "graph/build.h"
+#include "source/checkpoint/checkpoint.h"
+
+typedef enum Task {
+#define TASK(name, cli_name, suffix) TASK_##name,
+#include "source/checkpoint/tasks.def"
+#undef TASK
+    TASK_COUNT
+} Task;
+
+/* "text-generation", the name for --task, and "ForCausalLM". */
+const char *task_name(Task task);
+const char *task_suffix(Task task);
+
+/* The task with this name or class suffix; false when there is none. */
+bool task_parse(const char *text, Task *out);
+
+typedef struct Model Model;
+
+typedef struct Family {
+    const char *model_type;
+    const char *class_prefix; /* "Llama", of "LlamaForCausalLM" */
+    const char *base_prefix;  /* "model": the base model's attribute in a class with a head */
+    void (*build)(Model *model);
+    unsigned tasks;     /* bit per Task */
+    const void *traits; /* the family's own description of this model type; may be NULL */
+} Family;
+
+/* An input the user asked for. */
+typedef struct InputRequest {
+    const char *name;
+    uint32_t rank; /* 0: the family's own shape */
+    const Sym *shape[FERRY_MAX_RANK];
+    ferry_dtype dtype; /* FERRY_DTYPE_NONE: the family's own */
+    bool used;
+} InputRequest;
+
+/* Told about what a user should know; may be called any number of times. */
+typedef void (*ModelNote)(void *context, const char *text);
+
+typedef struct ModelRequest {
+    bool has_task;
+    Task task;         /* when has_task; else from the class in config.json */
+    ferry_dtype dtype; /* of the computation; FERRY_DTYPE_NONE: that of the checkpoint's weights */
+    bool use_cache;    /* decoders return their keys and values, when the config says so too */
+    const char *const *ignored_keys; /* config keys that the user vouches for */
+    size_t ignored_key_count;
+    ModelNote note; /* may be NULL */
+    void *note_context;
+} ModelRequest;
+
+struct Model {
+    Builder b;
+    const Checkpoint *checkpoint;
+    const Family *family;
+    const ModelRequest *request;
+    json_t *config; /* the object that config_* read */
+    const char *config_path;
+    Map config_used;
+    Task task;
+    ferry_dtype dtype;
+    InputRequest *inputs;
+    size_t input_count;
+    Map weights; /* checkpoint name -> Value in the dtype of the computation */
+    const Sym *batch, *sequence;
+};
+
+/* ---- configuration ---- */
+
+bool config_has(Model *m, const char *key);     /* present and not null */
+bool config_is_null(Model *m, const char *key); /* present and null */
+json_t *config_get(Model *m, const char *key);  /* NULL when absent or null */
+int64_t config_int(Model *m, const char *key);  /* required; positive */
+int64_t config_int_or(Model *m, const char *key, int64_t otherwise);
+double config_float_or(Model *m, const char *key, double otherwise);
+bool config_bool_or(Model *m, const char *key, bool otherwise);
+const char *config_string_or(Model *m, const char *key, const char *otherwise);
+
+/* Mark a key as understood without reading it. */
+void config_accept(Model *m, const char *key);
+
+/* Fail unless `key` is absent or has this value: for options that are not implemented. */
+void config_require_bool(Model *m, const char *key, bool value);
+void config_require_string(Model *m, const char *key, const char *value);
+
+/* Fail for every key that was never read and is not harmless. */
+void config_check_unread(Model *m);
+
+/* Number of labels of a classification head: num_labels, or the size of id2label, or 2. */
+int64_t config_labels(Model *m);
+
+/* ---- weights ---- */
+
+/* A tensor of the base model, of exactly this shape; `name` is printf-formatted. */
+Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Short forms for the common ranks. */
+Value *model_vector(Model *m, int64_t size, const char *name, ...)
+    __attribute__((format(printf, 3, 4)));
+Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* True when the base model (or the head, for full names) has a tensor with this name. */
+bool model_has(Model *m, const char *name, ...) __attribute__((format(printf, 2, 3)));
+
+/* x W^T + bias with weights "<name>.weight" [out, in] and, when `bias`, "<name>.bias" [out]. The in
+ * size is that of x. */
+Value *model_linear(Model *m, Value *x, int64_t out, bool bias, const char *name, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* LayerNorm over the last dimension with "<name>.weight" and, when `bias`, "<name>.bias". */
+Value *model_layer_norm(Model *m, Value *x, bool bias, double eps, const char *name, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Weights of a head are outside the base model: these take the full name. */
+Value *model_head_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name);
+Value *model_head_linear(Model *m, Value *x, int64_t out, bool bias, const char *name);
+
+/* The output projection [vocabulary, features] called `name`, which may be tied to `tied` (the input
+ * embedding): when the file lacks it, or holds the same bytes, the embedding itself serves, whatever
+ * tie_word_embeddings says; different bytes are used as they are, with a note when the flag claims
+ * that they are tied. Absent and tie_word_embeddings false is an error. */
+Value *model_output_embedding(Model *m, const char *name, Value *tied);
+
+/* ---- inputs, outputs, structure ---- */
+
+/* The input called `name`, or NULL when it was not asked for. `shape` is the family's own. */
+Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
+                   const Sym *const *shape);
+
+/* input_ids embedded by `table`, or inputs_embeds [batch, sequence, features]; also sets m->batch and
+ * m->sequence from it. `*ids` (may be NULL) receives input_ids or NULL. */
+Value *model_embed_inputs(Model *m, Value *table, Value **ids);
+
+/* [batch or 1, sequence] int64: position_ids when given, else 0, 1, 2, ... */
+Value *model_positions(Model *m);
+
+/* attention_mask [batch, keys] as bool, or NULL when it was not asked for. */
+Value *model_padding_mask(Model *m);
+
+/* Say something to the user. */
+void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The outputs so far are the fields of the ModelOutput class `type` (without its module, such as
+ * "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
+ * NULL there is a plain tensor. */
+void model_output_tree(Model *m, const char *type, const char *const *keys,
+                       const Tree *const *trees, uint32_t count);
+
+/* x after the activation called `name` in the configuration (ACT2FN of Transformers). */
+Value *model_activation(Model *m, Value *x, const char *name);
+
+/* ---- families ---- */
+
+/* The family for a model type, or NULL. */
+const Family *family_find(const char *model_type);
+const Family *family_at(size_t index); /* NULL past the end */
+
+/* Build the program of `checkpoint`. `inputs` come from the user, or are the family's default
+ * (input_ids, attention_mask) when `input_count` is 0; their symbols live in `program`, which the
+ * caller made. UNSUPPORTED for an unknown model type names the nearest known one. */
+ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *request,
+                         InputRequest *inputs, size_t input_count, Program *program,
+                         ferry_error *error);
+
+#endif
