@@ -56,6 +56,21 @@ ferry_dtype dtype_from_safetensors(const char *name) {
     return FERRY_DTYPE_NONE;
 }
 
+bool dtype_bytes(ferry_dtype dtype, size_t rank, const int64_t *shape, uint64_t *bytes) {
+    int64_t product = (int64_t)ferry_dtype_size(dtype);
+    bool empty = false;
+    if (product == 0) return false;
+    for (size_t d = 0; d < rank; d++) {
+        if (shape[d] < 0) return false;
+        if (shape[d] == 0)
+            empty = true;
+        else if (__builtin_mul_overflow(product, shape[d], &product))
+            return false;
+    }
+    *bytes = empty ? 0 : (uint64_t)product;
+    return true;
+}
+
 /* ---- float8: one sign bit, `exponent_bits`, `mantissa_bits` (OCP 8-bit floating point) ---- */
 
 static float f8_to_f32(uint8_t byte, int exponent_bits, int mantissa_bits, bool has_infinity) {
@@ -82,8 +97,9 @@ static uint8_t f32_to_f8(float value, int exponent_bits, int mantissa_bits, bool
     float magnitude = fabsf(value);
     if (isnan(value)) return sign | 0x7f;
     if (isinf(value)) return sign | overflow;
-    int exponent = 0;
-    if (magnitude > 0) frexpf(magnitude, &exponent);
+    if (magnitude == 0) return sign;
+    int exponent;
+    frexpf(magnitude, &exponent);
     exponent -= 1;
     if (exponent < 1 - bias) exponent = 1 - bias;
     long units = lrintf(ldexpf(magnitude, mantissa_bits - exponent));
@@ -138,10 +154,13 @@ static void store_integer(ferry_dtype dtype, void *target, size_t i, int64_t val
 }
 
 /* C leaves an out-of-range conversion undefined; saturate instead. */
-static int64_t truncate_to_integer(double value) {
+static int64_t float_to_integer(ferry_dtype to, double value) {
+    int64_t upper = to == FERRY_U8 ? 255 : INT64_MAX >> (64 - 8 * ferry_dtype_size(to));
+    int64_t lower = to == FERRY_U8 ? 0 : -upper - 1;
+    if (to == FERRY_BOOL) return value != 0;
     if (isnan(value)) return 0;
-    if (value >= 9223372036854775807.0) return INT64_MAX;
-    if (value <= -9223372036854775808.0) return INT64_MIN;
+    if (value >= (double)upper) return upper;
+    if (value <= (double)lower) return lower;
     return (int64_t)value;
 }
 
@@ -171,11 +190,9 @@ CLONES static void bf16_to_f16_many(const uint16_t *source, uint16_t *target, si
     for (size_t i = 0; i < count; i++) target[i] = f32_to_f16(bf16_to_f32(source[i]));
 }
 
-void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *target,
-                   size_t count) {
-    if (from == to)
-        memcpy(target, source, count * ferry_dtype_size(from));
-    else if (from == FERRY_BF16 && to == FERRY_F32)
+static void convert_aligned(ferry_dtype from, const void *source, ferry_dtype to, void *target,
+                            size_t count) {
+    if (from == FERRY_BF16 && to == FERRY_F32)
         bf16_to_f32_many(source, target, count);
     else if (from == FERRY_F32 && to == FERRY_BF16)
         f32_to_bf16_many(source, target, count);
@@ -188,15 +205,41 @@ void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *t
     else if (ferry_dtype_is_float(from) && ferry_dtype_is_float(to))
         for (size_t i = 0; i < count; i++) store_float(to, target, i, load_float(from, source, i));
     else if (ferry_dtype_is_float(from))
-        for (size_t i = 0; i < count; i++) {
-            double value = load_float(from, source, i);
-            store_integer(to, target, i,
-                          to == FERRY_BOOL ? value != 0 : truncate_to_integer(value));
-        }
-    else if (ferry_dtype_is_float(to))
+        for (size_t i = 0; i < count; i++)
+            store_integer(to, target, i, float_to_integer(to, load_float(from, source, i)));
+    else if (to == FERRY_F64)
         for (size_t i = 0; i < count; i++)
             store_float(to, target, i, (double)load_integer(from, source, i));
+    else if (ferry_dtype_is_float(to))
+        for (size_t i = 0; i < count; i++)
+            store_float(to, target, i, (float)load_integer(from, source, i));
     else
         for (size_t i = 0; i < count; i++)
             store_integer(to, target, i, load_integer(from, source, i));
+}
+
+static bool is_aligned(ferry_dtype dtype, const void *address) {
+    return (uintptr_t)address % ferry_dtype_size(dtype) == 0;
+}
+
+void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *target,
+                   size_t count) {
+    size_t from_size = ferry_dtype_size(from), to_size = ferry_dtype_size(to);
+    if (from == to) {
+        if (count) memcpy(target, source, count * from_size);
+        return;
+    }
+    if (is_aligned(from, source) && is_aligned(to, target)) {
+        convert_aligned(from, source, to, target, count);
+        return;
+    }
+    /* Files put tensors at any byte: go through aligned blocks. */
+    enum { BLOCK = 256 };
+    int64_t in[BLOCK], out[BLOCK];
+    for (size_t i = 0; i < count; i += BLOCK) {
+        size_t length = count - i < BLOCK ? count - i : BLOCK;
+        memcpy(in, (const unsigned char *)source + i * from_size, length * from_size);
+        convert_aligned(from, in, to, out, length);
+        memcpy((unsigned char *)target + i * to_size, out, length * to_size);
+    }
 }

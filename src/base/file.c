@@ -51,14 +51,14 @@ void file_forget(const MappedFile *file, size_t offset, size_t length) {
 
 /* ---- writing ---- */
 
+/* The directory that holds `path`; slashes at the end of `path` do not count. */
 static void directory_of(const char *path, char *directory, size_t size) {
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        snprintf(directory, size, ".");
-    else if (slash == path)
-        snprintf(directory, size, "/");
-    else
-        snprintf(directory, size, "%.*s", (int)(slash - path), path);
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    while (length > 0 && path[length - 1] != '/') length--;
+    if (length == 0) snprintf(directory, size, ".");
+    while (length > 1 && path[length - 1] == '/') length--;
+    if (length > 0) snprintf(directory, size, "%.*s", (int)length, path);
 }
 
 /* A name beside `path` that is not taken yet, with the file's first letters for a human. */
@@ -204,7 +204,8 @@ ferry_status path_make_directory(const char *path, bool *created, ferry_error *e
     char parent[4096];
     directory_of(path, parent, sizeof parent);
     if (strcmp(parent, path) != 0) TRY(path_make_directory(parent, NULL, error));
-    if (mkdir(path, 0777) != 0 && !(errno == EEXIST && path_is_directory(path))) {
+    if (mkdir(path, 0777) != 0) {
+        if (errno == EEXIST && path_is_directory(path)) return FERRY_OK; /* made by another */
         return error_errno(error, path, "cannot create the directory");
     }
     if (created) *created = true;

@@ -14,8 +14,7 @@
 /* ---- reading ---- */
 
 static ferry_status read_shape(const char *path, const char *name, json_t *shape,
-                               SafeTensor *tensor, uint64_t *count, ferry_error *error) {
-    *count = 1;
+                               SafeTensor *tensor, ferry_error *error) {
     if (!json_is_array(shape)) {
         return error_set(error, FERRY_BAD_FORMAT, path,
                          "tensor \"%s\": expected \"shape\" to be an array, found %s", name,
@@ -34,11 +33,10 @@ static ferry_status read_shape(const char *path, const char *name, json_t *shape
                              "tensor \"%s\": expected sizes to be non-negative integers", name);
         }
         tensor->shape[d] = json_integer_value(size);
-        if (__builtin_mul_overflow(*count, (uint64_t)tensor->shape[d], count) ||
-            *count > INT64_MAX) {
-            return error_set(error, FERRY_BAD_FORMAT, path,
-                             "tensor \"%s\": the number of elements does not fit 64 bits", name);
-        }
+    }
+    if (!dtype_bytes(tensor->dtype, tensor->rank, tensor->shape, &tensor->size)) {
+        return error_set(error, FERRY_BAD_FORMAT, path,
+                         "tensor \"%s\": the number of bytes does not fit 63 bits", name);
     }
     return FERRY_OK;
 }
@@ -58,8 +56,7 @@ static ferry_status read_tensor(const char *path, const char *name, json_t *entr
                          "BF16, I64, I32, I16, I8, U8, BOOL, F8_E4M3 or F8_E5M2)",
                          name, dtype);
     }
-    uint64_t count;
-    TRY(read_shape(path, name, json_object_get(entry, "shape"), tensor, &count, error));
+    TRY(read_shape(path, name, json_object_get(entry, "shape"), tensor, error));
     json_t *offsets = json_object_get(entry, "data_offsets");
     json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
@@ -70,13 +67,11 @@ static ferry_status read_tensor(const char *path, const char *name, json_t *entr
                          name);
     }
     uint64_t first = (uint64_t)json_integer_value(begin), last = (uint64_t)json_integer_value(end);
-    uint64_t wanted;
-    if (__builtin_mul_overflow(count, (uint64_t)ferry_dtype_size(tensor->dtype), &wanted) ||
-        wanted != last - first) {
+    if (tensor->size != last - first) {
         return error_set(error, FERRY_BAD_FORMAT, path,
-                         "tensor \"%s\": its shape and dtype need %" PRIu64 " elements of %zu "
-                         "bytes, data_offsets give %" PRIu64 " bytes",
-                         name, count, ferry_dtype_size(tensor->dtype), last - first);
+                         "tensor \"%s\": its shape and dtype need %" PRIu64
+                         " bytes, data_offsets give %" PRIu64,
+                         name, tensor->size, last - first);
     }
     if (last > data_size) {
         return error_set(error, FERRY_BAD_FORMAT, path,
@@ -85,7 +80,6 @@ static ferry_status read_tensor(const char *path, const char *name, json_t *entr
                          name, last, data_size);
     }
     tensor->offset = data_start + first;
-    tensor->size = wanted;
     return FERRY_OK;
 }
 
@@ -187,27 +181,51 @@ void safetensors_close(SafeTensors *file) {
 
 /* ---- writing ---- */
 
+/* Names that a header cannot hold: no JSON text, taken by the format, or taken by another tensor. */
+static ferry_status check_name(const char *path, json_t *header, const char *name,
+                               ferry_error *error) {
+    json_t *text = json_string(name);
+    const char *problem = NULL;
+    if (!text)
+        problem = "is not valid UTF-8";
+    else if (strcmp(name, "__metadata__") == 0)
+        problem = "is reserved by the format";
+    else if (json_object_get(header, name))
+        problem = "appears twice";
+    json_decref(text);
+    if (!problem) return FERRY_OK;
+    return error_set(error, FERRY_INVALID_ARGUMENT, path, "the tensor name \"%s\" %s", name,
+                     problem);
+}
+
+static ferry_status add_entry(const char *path, json_t *header, const ferry_tensor *tensor,
+                              uint64_t *position, ferry_error *error) {
+    TRY(check_name(path, header, tensor->name, error));
+    json_t *shape = json_array();
+    for (size_t d = 0; d < tensor->rank; d++) {
+        json_array_append_new(shape, json_integer(tensor->shape[d]));
+    }
+    uint64_t end = *position + ferry_tensor_bytes(tensor);
+    json_t *entry =
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_safetensors_name(tensor->dtype), "shape",
+                  shape, "data_offsets", (json_int_t)*position, (json_int_t)end);
+    *position = end;
+    if (json_object_set_new(header, tensor->name, entry) == 0) return FERRY_OK;
+    return error_memory(error, path, 0);
+}
+
 static ferry_status build_header(const char *path, const ferry_tensor *tensors, size_t count,
                                  char **text, ferry_error *error) {
     json_t *header = json_object();
     uint64_t position = 0;
-    bool failed = !header;
-    for (size_t i = 0; i < count && !failed; i++) {
-        const ferry_tensor *tensor = &tensors[i];
-        json_t *shape = json_array();
-        for (size_t d = 0; d < tensor->rank; d++) {
-            json_array_append_new(shape, json_integer(tensor->shape[d]));
-        }
-        uint64_t end = position + ferry_tensor_bytes(tensor);
-        json_t *entry =
-            json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_safetensors_name(tensor->dtype),
-                      "shape", shape, "data_offsets", (json_int_t)position, (json_int_t)end);
-        failed = json_object_set_new(header, tensor->name, entry) != 0;
-        position = end;
+    ferry_status status = header ? FERRY_OK : error_memory(error, path, 0);
+    for (size_t i = 0; i < count && status == FERRY_OK; i++) {
+        status = add_entry(path, header, &tensors[i], &position, error);
     }
-    *text = failed ? NULL : json_dumps(header, JSON_COMPACT);
+    *text = status == FERRY_OK ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
-    return *text ? FERRY_OK : error_memory(error, path, 0);
+    if (status == FERRY_OK && !*text) status = error_memory(error, path, 0);
+    return status;
 }
 
 ferry_status safetensors_write(const char *path, const ferry_tensor *tensors, size_t count,

@@ -35,7 +35,7 @@ static const char *unique_name(Program *program, const char *stem) {
     }
     for (;;) {
         const char *name = arena_format(&program->arena, "%s_%u", stem, ++*counter);
-        if (!map_find(&program->names, name)) return name;
+        if (program->arena.failed || !map_find(&program->names, name)) return name;
     }
 }
 
@@ -65,6 +65,14 @@ Value *program_weight(Program *program, ValueKind kind, const char *name, const 
     value->recipe = recipe;
     VEC_PUSH(&program->weights, value);
     return value;
+}
+
+void program_swap_names(Program *program, Value *a, Value *b) {
+    const char *name = a->name;
+    a->name = b->name;
+    b->name = name;
+    map_put(&program->names, a->name, a);
+    map_put(&program->names, b->name, b);
 }
 
 void program_insert(Program *program, Node *node, Node *before) {
@@ -134,6 +142,7 @@ void program_sweep(Program *program) {
     uint32_t *uses = program_uses(program, &scratch);
     if (!uses) {
         program->arena.failed = true;
+        arena_free(&scratch);
         return;
     }
     for (Node *node = program->last, *previous; node; node = previous) {
@@ -160,7 +169,8 @@ ferry_status program_health(Program *program, ferry_error *error) {
     }
     if (program->symbols.overflow) {
         return error_set(error, FERRY_UNSUPPORTED, program->architecture,
-                         "a size of the program does not fit 64 bits or divides by zero");
+                         "a size of the program does not fit 64 bits, divides by 0, or is too "
+                         "complex");
     }
     return FERRY_OK;
 }

@@ -116,6 +116,9 @@ Value *program_value(Program *program, ValueKind kind, const char *name, ferry_d
 /* A weight with the type of its recipe; it joins program->weights. */
 Value *program_weight(Program *program, ValueKind kind, const char *name, const Recipe *recipe);
 
+/* Exchange the names of two values. */
+void program_swap_names(Program *program, Value *a, Value *b);
+
 /* Insert an unlinked node before `before` (NULL: at the end). */
 void program_insert(Program *program, Node *node, Node *before);
 

@@ -43,7 +43,8 @@ const Recipe *recipe_bytes(Arena *arena, const void *bytes, ferry_dtype dtype, u
 
 /* True when every value of `narrow` is a value of `wide`. */
 static bool represents(ferry_dtype wide, ferry_dtype narrow) {
-    if (wide == narrow || wide == FERRY_F64) return true;
+    if (wide == narrow) return true;
+    if (wide == FERRY_F64) return narrow != FERRY_I64;
     if (wide == FERRY_F32) return ferry_dtype_is_float(narrow) && narrow != FERRY_F64;
     if (wide == FERRY_I64) return !ferry_dtype_is_float(narrow);
     return narrow == FERRY_BOOL;
@@ -74,6 +75,9 @@ const Recipe *recipe_permute(Arena *arena, const Recipe *recipe, const int64_t *
 
 static bool part_is_contiguous(const RecipePart *part, uint32_t rank) {
     int64_t stride = 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (part->shape[d] == 0) return true;
+    }
     for (uint32_t d = rank; d-- > 0;) {
         if (part->shape[d] != 1 && part->strides[d] != stride) return false;
         stride *= part->shape[d];
@@ -87,8 +91,8 @@ const Recipe *recipe_view(Arena *arena, const Recipe *recipe, uint32_t rank, con
     Recipe result = *recipe;
     RecipePart part = recipe->parts[0];
     result.rank = rank;
-    memcpy(result.shape, shape, rank * sizeof *shape);
-    memcpy(part.shape, shape, rank * sizeof *shape);
+    result.dim = 0;
+    for (uint32_t d = 0; d < rank; d++) result.shape[d] = part.shape[d] = shape[d];
     row_major(rank, part.shape, part.strides);
     return make(arena, result, &part);
 }
@@ -101,6 +105,12 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
     result.shape[dim] = end - start;
     result.part_count = 0;
     int64_t position = 0;
+    if (start == end) { /* one empty part, so that there is a first part to ask */
+        parts[0] = recipe->parts[0];
+        for (uint32_t d = 0; d < recipe->rank; d++) parts[0].shape[d] = result.shape[d];
+        result.part_count = 1;
+        return make(arena, result, parts);
+    }
     for (uint32_t i = 0; i < recipe->part_count; i++) {
         RecipePart part = recipe->parts[i];
         int64_t from = start, to = end;
@@ -110,11 +120,10 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
             to = end - position < length ? end - position : length;
             position += length;
         }
-        if (to <= from && end > start) continue;
+        if (to <= from) continue;
         part.base += from * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
         part.shape[dim] = to - from;
         parts[result.part_count++] = part;
-        if (end == start) break;
     }
     return make(arena, result, parts);
 }

@@ -1,4 +1,5 @@
 #include "graph/sym.h"
+#include "graph/sym_range.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,95 +13,19 @@ void sym_table_free(SymTable *table) {
     VEC_FREE(&table->symbols);
 }
 
-/* ---- arithmetic on bounds: SYM_UNBOUNDED is plus infinity, INT64_MIN minus infinity ---- */
-
-static int64_t bound_add(int64_t a, int64_t b) {
-    int64_t sum;
-    if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
-    if (a == INT64_MIN || b == INT64_MIN) return INT64_MIN;
-    if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
-static int64_t bound_mul(int64_t a, int64_t b) {
-    int64_t product;
-    bool infinite = a == INT64_MAX || b == INT64_MAX || a == INT64_MIN || b == INT64_MIN;
-    if (a == 0 || b == 0) return 0;
-    if (infinite || __builtin_mul_overflow(a, b, &product)) {
-        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
-    }
-    return product;
-}
-
-static int64_t floor_divide(int64_t a, int64_t b) {
-    int64_t quotient = a / b;
-    return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-static void range_mul(Sym *sym, int64_t lower, int64_t upper) {
-    int64_t corners[4] = {bound_mul(sym->lower, lower), bound_mul(sym->lower, upper),
-                          bound_mul(sym->upper, lower), bound_mul(sym->upper, upper)};
-    sym->lower = sym->upper = corners[0];
-    for (int i = 1; i < 4; i++) {
-        if (corners[i] < sym->lower) sym->lower = corners[i];
-        if (corners[i] > sym->upper) sym->upper = corners[i];
-    }
-}
-
-static void derive_range(Sym *sym) {
-    const Sym *const *operands = sym->operands;
-    switch (sym->kind) {
-    case SYM_CONST: sym->lower = sym->upper = sym->value; break;
-    case SYM_SYMBOL: break;
-    case SYM_SUM:
-        sym->lower = sym->upper = sym->value;
-        for (uint32_t i = 0; i < sym->count; i++) {
-            sym->lower = bound_add(sym->lower, operands[i]->lower);
-            sym->upper = bound_add(sym->upper, operands[i]->upper);
-        }
-        break;
-    case SYM_PRODUCT:
-        sym->lower = sym->upper = sym->value;
-        for (uint32_t i = 0; i < sym->count; i++) {
-            range_mul(sym, operands[i]->lower, operands[i]->upper);
-        }
-        break;
-    case SYM_FLOORDIV:
-        sym->lower = operands[0]->lower >= 0 && operands[1]->lower > 0 ? 0 : INT64_MIN;
-        sym->upper = INT64_MAX;
-        if (sym_is_const(operands[1]) && operands[1]->value > 0) {
-            int64_t divisor = operands[1]->value;
-            if (operands[0]->lower != INT64_MIN)
-                sym->lower = floor_divide(operands[0]->lower, divisor);
-            if (operands[0]->upper != INT64_MAX)
-                sym->upper = floor_divide(operands[0]->upper, divisor);
-        }
-        break;
-    case SYM_MOD:
-        sym->lower = operands[1]->lower > 0 ? 0 : INT64_MIN;
-        sym->upper = operands[1]->upper == INT64_MAX ? INT64_MAX : operands[1]->upper - 1;
-        break;
-    case SYM_MIN:
-    case SYM_MAX:
-        sym->lower = operands[0]->lower;
-        sym->upper = operands[0]->upper;
-        for (uint32_t i = 1; i < sym->count; i++) {
-            int64_t lower = operands[i]->lower, upper = operands[i]->upper;
-            bool minimum = sym->kind == SYM_MIN;
-            if (minimum ? lower < sym->lower : lower > sym->lower) sym->lower = lower;
-            if (minimum ? upper < sym->upper : upper > sym->upper) sym->upper = upper;
-        }
-        break;
-    }
-}
-
 /* ---- interning ---- */
 
 /* Stands for an expression that could not be made; the table's flags say why. */
-static const Sym zero = {.kind = SYM_CONST};
+static const Sym zero = {.kind = SYM_CONST, .size = 1};
 
 static const Sym *intern(SymTable *table, SymKind kind, int64_t value, const char *name,
                          const Sym *const *operands, uint32_t count, int64_t lower, int64_t upper) {
+    uint32_t size = 1;
+    for (uint32_t i = 0; i < count; i++) size += operands[i]->size;
+    if (size > SYM_MAX_SIZE) {
+        table->overflow = true;
+        return &zero;
+    }
     size_t name_length = name ? strlen(name) : 0;
     size_t key_size = sizeof kind + sizeof value + count * sizeof *operands + name_length;
     unsigned char local[256];
@@ -125,9 +50,10 @@ static const Sym *intern(SymTable *table, SymKind kind, int64_t value, const cha
                  .name = name ? arena_string(table->arena, name) : NULL,
                  .lower = lower,
                  .upper = upper,
+                 .size = size,
                  .count = count,
                  .operands = arena_copy(table->arena, operands, count * sizeof *operands)};
-    derive_range(sym);
+    sym_derive_range(sym);
     if (key == local) key = arena_copy(table->arena, local, key_size);
     if (!key) return &zero;
     map_set(&table->interned, key, key_size, sym);
@@ -135,8 +61,13 @@ static const Sym *intern(SymTable *table, SymKind kind, int64_t value, const cha
     return sym;
 }
 
+static int64_t checked(SymTable *table, bool overflow, int64_t value) {
+    if (overflow || value == INT64_MIN) table->overflow = true;
+    return overflow || value == INT64_MIN ? 0 : value;
+}
+
 const Sym *sym_const(SymTable *table, int64_t value) {
-    return intern(table, SYM_CONST, value, NULL, NULL, 0, 0, 0);
+    return intern(table, SYM_CONST, checked(table, false, value), NULL, NULL, 0, 0, 0);
 }
 
 const Sym *sym_lookup(const SymTable *table, const char *name) {
@@ -151,6 +82,7 @@ const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t 
     if (found) return found;
     const Sym *sym =
         intern(table, SYM_SYMBOL, (int64_t)table->symbols.count, name, NULL, 0, lower, upper);
+    if (sym == &zero) return sym;
     VEC_PUSH(&table->symbols, sym);
     if (table->symbols.failed) table->arena->failed = true;
     return sym;
@@ -169,11 +101,6 @@ static void insert_sorted(SymList *list, const Sym *sym) {
     list->items[i] = sym;
 }
 
-static int64_t checked(SymTable *table, bool overflow, int64_t value) {
-    if (overflow) table->overflow = true;
-    return overflow ? 0 : value;
-}
-
 static int64_t checked_add(SymTable *table, int64_t a, int64_t b) {
     int64_t result;
     bool overflow = __builtin_add_overflow(a, b, &result);
@@ -187,7 +114,7 @@ static int64_t checked_mul(SymTable *table, int64_t a, int64_t b) {
 }
 
 static int64_t coefficient(const Sym *term) {
-    return term->kind == SYM_PRODUCT ? term->value : 1;
+    return term->kind == SYM_PRODUCT || term->kind == SYM_CONST ? term->value : 1;
 }
 
 /* coefficient * factors as an expression: the bare factor where that is all there is. */
@@ -203,12 +130,16 @@ static const Sym *rescale(SymTable *table, const Sym *term, int64_t scale) {
     return make_product(table, scale, &term, 1);
 }
 
+/* The factors of a term; none for a constant. `*term` must outlive them. */
+static uint32_t factors_of(const Sym *const *term, const Sym *const **factors) {
+    *factors = (*term)->kind == SYM_PRODUCT ? (*term)->operands : term;
+    return (*term)->kind == SYM_CONST ? 0 : (*term)->kind == SYM_PRODUCT ? (*term)->count : 1;
+}
+
 /* True when the two terms differ in their coefficient alone. */
 static bool same_factors(const Sym *a, const Sym *b) {
-    const Sym *const *left = a->kind == SYM_PRODUCT ? a->operands : &a;
-    const Sym *const *right = b->kind == SYM_PRODUCT ? b->operands : &b;
-    uint32_t left_count = a->kind == SYM_PRODUCT ? a->count : 1;
-    uint32_t right_count = b->kind == SYM_PRODUCT ? b->count : 1;
+    const Sym *const *left, *const *right;
+    uint32_t left_count = factors_of(&a, &left), right_count = factors_of(&b, &right);
     return left_count == right_count && memcmp(left, right, left_count * sizeof *left) == 0;
 }
 
@@ -252,6 +183,7 @@ static const Sym *make_sum(SymTable *table, int64_t constant, SymList *terms) {
 static const Sym *add_scaled(SymTable *table, const Sym *a, const Sym *b, int64_t scale) {
     int64_t constant = 0;
     SymList terms = {0};
+    if (table->overflow) return &zero;
     collect(table, a, 1, &constant, &terms);
     collect(table, b, scale, &constant, &terms);
     return make_sum(table, constant, &terms);
@@ -265,23 +197,14 @@ const Sym *sym_sub(SymTable *table, const Sym *a, const Sym *b) {
     return add_scaled(table, a, b, -1);
 }
 
-static void append_factors(SymList *factors, const Sym *term) {
-    if (term->kind != SYM_PRODUCT)
-        insert_sorted(factors, term);
-    else
-        for (uint32_t i = 0; i < term->count; i++) insert_sorted(factors, term->operands[i]);
+static void append_factors(SymList *list, const Sym *term) {
+    const Sym *const *factors;
+    uint32_t count = factors_of(&term, &factors);
+    for (uint32_t i = 0; i < count; i++) insert_sorted(list, factors[i]);
 }
 
 /* The product of two terms, neither of them a sum. */
 static const Sym *mul_terms(SymTable *table, const Sym *a, const Sym *b) {
-    if (a->kind == SYM_CONST && b->kind == SYM_CONST) {
-        return sym_const(table, checked_mul(table, a->value, b->value));
-    }
-    if (a->kind == SYM_CONST || b->kind == SYM_CONST) {
-        const Sym *term = a->kind == SYM_CONST ? b : a;
-        int64_t scale = a->kind == SYM_CONST ? a->value : b->value;
-        return rescale(table, term, checked_mul(table, scale, coefficient(term)));
-    }
     SymList factors = {0};
     append_factors(&factors, a);
     append_factors(&factors, b);
@@ -293,10 +216,11 @@ static const Sym *mul_terms(SymTable *table, const Sym *a, const Sym *b) {
 }
 
 const Sym *sym_mul(SymTable *table, const Sym *a, const Sym *b) {
+    if (table->overflow) return &zero;
     if (a->kind != SYM_SUM && b->kind != SYM_SUM) return mul_terms(table, a, b);
     if (a->kind != SYM_SUM) return sym_mul(table, b, a);
     const Sym *result = sym_mul(table, sym_const(table, a->value), b);
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; i < a->count && !table->overflow; i++) {
         result = sym_add(table, result, sym_mul(table, a->operands[i], b));
     }
     return result;
@@ -304,74 +228,99 @@ const Sym *sym_mul(SymTable *table, const Sym *a, const Sym *b) {
 
 /* ---- division ---- */
 
-/* True when `divisor` divides every coefficient of `sym`; `*quotient` is then the exact result. */
-static bool divide_exactly(SymTable *table, const Sym *sym, int64_t divisor, const Sym **quotient) {
-    if (sym->kind != SYM_SUM) {
-        int64_t scale = sym->kind == SYM_CONST ? sym->value : coefficient(sym);
-        if (scale % divisor != 0) return false;
-        *quotient = sym->kind == SYM_CONST ? sym_const(table, scale / divisor)
-                                           : rescale(table, sym, scale / divisor);
-        return true;
+static bool remove_item(SymList *list, const Sym *sym) {
+    size_t i = 0;
+    while (i < list->count && list->items[i] != sym) i++;
+    if (i == list->count) return false;
+    memmove(&list->items[i], &list->items[i + 1], (list->count - i - 1) * sizeof *list->items);
+    list->count--;
+    return true;
+}
+
+/* term / divisor, neither of them a sum, when coefficient and factors cancel without a rest. */
+static bool divide_term(SymTable *table, const Sym *term, const Sym *divisor,
+                        const Sym **quotient) {
+    const Sym *const *factors;
+    uint32_t count = factors_of(&divisor, &factors);
+    SymList rest = {0};
+    if (coefficient(term) % coefficient(divisor) != 0) return false;
+    if (sym_is_value(term, 0)) count = 0;
+    append_factors(&rest, term);
+    bool divides = true;
+    for (uint32_t i = 0; i < count && divides; i++) divides = remove_item(&rest, factors[i]);
+    if (rest.failed) table->arena->failed = true;
+    if (divides) {
+        *quotient = make_product(table, coefficient(term) / coefficient(divisor), rest.items,
+                                 (uint32_t)rest.count);
     }
-    if (sym->value % divisor != 0) return false;
-    const Sym *result = sym_const(table, sym->value / divisor);
-    for (uint32_t i = 0; i < sym->count; i++) {
-        const Sym *part;
-        if (!divide_exactly(table, sym->operands[i], divisor, &part)) return false;
+    VEC_FREE(&rest);
+    return divides;
+}
+
+/* The same where `a` may be a sum, whose every term must divide. */
+static bool divide_terms(SymTable *table, const Sym *a, const Sym *divisor, const Sym **quotient) {
+    const Sym *part, *result;
+    if (a->kind != SYM_SUM) return divide_term(table, a, divisor, quotient);
+    if (!divide_term(table, sym_const(table, a->value), divisor, &result)) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!divide_term(table, a->operands[i], divisor, &part)) return false;
         result = sym_add(table, result, part);
     }
     *quotient = result;
     return true;
 }
 
-/* Removes the factor `b` from a product that contains it. */
-static bool cancel_factor(SymTable *table, const Sym *a, const Sym *b, const Sym **quotient) {
-    if (a->kind != SYM_PRODUCT) return false;
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (a->operands[i] != b) continue;
-        SymList rest = {0};
-        for (uint32_t j = 0; j < a->count; j++) {
-            if (j != i) VEC_PUSH(&rest, a->operands[j]);
-        }
-        *quotient = make_product(table, a->value, rest.items, (uint32_t)rest.count);
-        VEC_FREE(&rest);
-        return true;
+/* True when `term` times `factor` is `product`. */
+static bool multiplies_to(SymTable *table, const Sym *factor, const Sym *term, const Sym *product) {
+    bool overflow = table->overflow;
+    bool equal = sym_mul(table, factor, term) == product;
+    table->overflow = overflow;
+    return equal;
+}
+
+/* a / b when that is exact. Of the quotients by a sum, only those of one term are found. */
+static bool divide_exactly(SymTable *table, const Sym *a, const Sym *b, const Sym **quotient) {
+    if (b->kind != SYM_SUM) return divide_terms(table, a, b, quotient);
+    if (a->kind != SYM_SUM || a->count < b->count) return false;
+    for (uint32_t i = 0; i <= b->count; i++) {
+        const Sym *term = i < b->count ? b->operands[i] : sym_const(table, b->value);
+        if (sym_is_value(term, 0)) continue;
+        if (!divide_term(table, a->operands[0], term, quotient)) continue;
+        if (multiplies_to(table, *quotient, b, a)) return true;
     }
     return false;
 }
 
+/* True when `a` is in [0, b) for a constant b. */
+static bool is_below(const Sym *a, const Sym *b) {
+    return sym_is_const(b) && a->lower >= 0 && a->upper < b->value;
+}
+
+static bool is_zero_divisor(SymTable *table, const Sym *b) {
+    if (sym_is_value(b, 0)) table->overflow = true;
+    return table->overflow;
+}
+
 const Sym *sym_floordiv(SymTable *table, const Sym *a, const Sym *b) {
     const Sym *quotient;
-    if (sym_is_value(b, 0)) {
-        table->overflow = true;
-        return sym_const(table, 0);
-    }
-    if (a == b) return sym_const(table, 1);
+    if (is_zero_divisor(table, b)) return &zero;
     if (sym_is_const(a) && sym_is_const(b)) {
-        if (b->value == -1) return sym_mul(table, a, b);
-        return sym_const(table, floor_divide(a->value, b->value));
+        return sym_const(table, sym_floor_divide(a->value, b->value));
     }
-    if (sym_is_const(b) && divide_exactly(table, a, b->value, &quotient)) return quotient;
-    if (cancel_factor(table, a, b, &quotient)) return quotient;
+    if (divide_exactly(table, a, b, &quotient)) return quotient;
+    if (is_below(a, b)) return sym_const(table, 0);
     const Sym *operands[2] = {a, b};
     return intern(table, SYM_FLOORDIV, 0, NULL, operands, 2, 0, 0);
 }
 
 const Sym *sym_mod(SymTable *table, const Sym *a, const Sym *b) {
     const Sym *quotient;
-    if (sym_is_value(b, 0)) {
-        table->overflow = true;
-        return sym_const(table, 0);
-    }
-    if (a == b || sym_is_value(b, 1) || sym_is_value(b, -1)) return sym_const(table, 0);
+    if (is_zero_divisor(table, b)) return &zero;
     if (sym_is_const(a) && sym_is_const(b)) {
-        return sym_const(table, a->value - b->value * floor_divide(a->value, b->value));
+        return sym_const(table, sym_floor_modulo(a->value, b->value));
     }
-    if (sym_is_const(b) && divide_exactly(table, a, b->value, &quotient)) {
-        return sym_const(table, 0);
-    }
-    if (cancel_factor(table, a, b, &quotient)) return sym_const(table, 0);
-    if (sym_is_const(b) && a->lower >= 0 && a->upper < b->value) return a;
+    if (divide_exactly(table, a, b, &quotient)) return sym_const(table, 0);
+    if (is_below(a, b)) return a;
     const Sym *operands[2] = {a, b};
     return intern(table, SYM_MOD, 0, NULL, operands, 2, 0, 0);
 }
@@ -415,43 +364,4 @@ const Sym *sym_min(SymTable *table, const Sym *a, const Sym *b) {
 
 const Sym *sym_max(SymTable *table, const Sym *a, const Sym *b) {
     return extreme(table, SYM_MAX, a, b);
-}
-
-/* ---- evaluation ---- */
-
-bool sym_evaluate(const Sym *sym, const int64_t *values, int64_t *out) {
-    int64_t result = sym->value, operand;
-    switch (sym->kind) {
-    case SYM_CONST: break;
-    case SYM_SYMBOL: result = values[sym->value]; break;
-    case SYM_SUM:
-    case SYM_PRODUCT:
-        for (uint32_t i = 0; i < sym->count; i++) {
-            if (!sym_evaluate(sym->operands[i], values, &operand)) return false;
-            if (sym->kind == SYM_SUM ? __builtin_add_overflow(result, operand, &result)
-                                     : __builtin_mul_overflow(result, operand, &result))
-                return false;
-        }
-        break;
-    case SYM_FLOORDIV:
-    case SYM_MOD: {
-        int64_t divisor;
-        if (!sym_evaluate(sym->operands[0], values, &result)) return false;
-        if (!sym_evaluate(sym->operands[1], values, &divisor)) return false;
-        if (divisor == 0 || (divisor == -1 && result == INT64_MIN)) return false;
-        int64_t quotient = floor_divide(result, divisor);
-        result = sym->kind == SYM_FLOORDIV ? quotient : result - divisor * quotient;
-        break;
-    }
-    case SYM_MIN:
-    case SYM_MAX:
-        if (!sym_evaluate(sym->operands[0], values, &result)) return false;
-        for (uint32_t i = 1; i < sym->count; i++) {
-            if (!sym_evaluate(sym->operands[i], values, &operand)) return false;
-            if (sym->kind == SYM_MIN ? operand < result : operand > result) result = operand;
-        }
-        break;
-    }
-    *out = result;
-    return true;
 }

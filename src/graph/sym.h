@@ -29,6 +29,9 @@ typedef enum SymKind {
 
 #define SYM_UNBOUNDED INT64_MAX
 
+/* Expressions that would be written with more parts than this are refused, as an overflow. */
+enum { SYM_MAX_SIZE = 512 };
+
 typedef struct Sym Sym;
 struct Sym {
     SymKind kind;
@@ -36,6 +39,7 @@ struct Sym {
     int64_t value;
     const char *name;
     int64_t lower, upper; /* inclusive; SYM_UNBOUNDED: no upper bound */
+    uint32_t size;        /* parts of the expression when written out; 1 for a constant or symbol */
     uint32_t count;
     const Sym *const *operands;
 };
@@ -44,12 +48,14 @@ typedef struct SymTable {
     Arena *arena;
     Map interned;
     VEC(const Sym *) symbols;
-    bool overflow; /* an expression left the range of int64; sticky */
+    bool
+        overflow; /* an expression grew too large or left the range (INT64_MIN, INT64_MAX]; sticky */
 } SymTable;
 
 void sym_table_init(SymTable *table, Arena *arena);
 void sym_table_free(SymTable *table);
 
+/* INT64_MIN, which stands for minus infinity, sets `overflow`. */
 const Sym *sym_const(SymTable *table, int64_t value);
 
 /* The symbol called `name`, made with this range when it is new; an existing one keeps its own. */

@@ -54,16 +54,11 @@ static void print_sum(Buffer *buffer, const Sym *sym) {
     for (uint32_t i = 0; i < sym->count; i++) {
         const Sym *term = sym->operands[i];
         int64_t scale = term->kind == SYM_PRODUCT ? term->value : 1;
-        if (i && scale < 0 && scale != INT64_MIN) {
-            buffer_text(buffer, " - ");
-            print_product(buffer, -scale, term);
-        } else {
-            if (i) buffer_text(buffer, " + ");
-            print_product(buffer, scale, term);
-        }
+        if (i) buffer_text(buffer, scale < 0 ? " - " : " + ");
+        print_product(buffer, i && scale < 0 ? -scale : scale, term);
     }
     if (sym->value > 0) buffer_format(buffer, " + %" PRId64, sym->value);
-    if (sym->value < 0) buffer_format(buffer, " - %" PRIu64, (uint64_t)0 - (uint64_t)sym->value);
+    if (sym->value < 0) buffer_format(buffer, " - %" PRId64, -sym->value);
 }
 
 void sym_print(Buffer *buffer, const Sym *sym) {
@@ -85,11 +80,12 @@ void sym_print(Buffer *buffer, const Sym *sym) {
     }
 }
 
-/* ---- parsing: sum := product (("+"|"-") product)*, product := power (("*"|"//") power)*,
- *      power := unary ("**" integer)?, unary := "-"* primary,
+/* ---- parsing, with Python's precedence: sum := product (("+"|"-") product)*,
+ *      product := unary (("*"|"//") unary)*, unary := "-" unary | power,
+ *      power := primary ("**" unary)?,
  *      primary := integer | name | name "(" sum ("," sum)* ")" | "(" sum ")" ---- */
 
-enum { MAX_DEPTH = 200 };
+enum { MAX_DEPTH = 200, MAX_TEXT = 4096 };
 
 typedef struct Parser {
     SymTable *table;
@@ -103,6 +99,9 @@ typedef struct Parser {
 static const Sym *parse_sum(Parser *p);
 
 static const Sym *parse_fail(Parser *p, const char *problem) {
+    if (p->table->overflow) {
+        problem = "a value does not fit 64 bits, a divisor is 0, or it is too complex";
+    }
     if (p->status == FERRY_OK) {
         p->status = error_set(p->error, FERRY_BAD_FORMAT, p->text,
                               "cannot read this symbolic size: %s at column %d", problem,
@@ -176,6 +175,20 @@ static const Sym *parse_primary(Parser *p) {
     return sym_symbol(p->table, symbol, 0, SYM_UNBOUNDED);
 }
 
+static const Sym *parse_unary(Parser *p);
+
+static const Sym *parse_power(Parser *p) {
+    const Sym *base = parse_primary(p);
+    if (!accept(p, "**")) return base;
+    const Sym *exponent = parse_unary(p);
+    if (!sym_is_const(exponent) || exponent->value < 0 || exponent->value > SYM_MAX_SIZE) {
+        return parse_fail(p, "expected an exponent of 0 or more");
+    }
+    const Sym *result = sym_const(p->table, 1);
+    for (int64_t i = 0; i < exponent->value; i++) result = sym_mul(p->table, result, base);
+    return result;
+}
+
 static const Sym *parse_unary(Parser *p) {
     if (p->status != FERRY_OK) return sym_const(p->table, 0);
     if (++p->depth > MAX_DEPTH) return parse_fail(p, "the expression is nested too deeply");
@@ -183,30 +196,23 @@ static const Sym *parse_unary(Parser *p) {
     if (accept(p, "-"))
         result = sym_mul(p->table, sym_const(p->table, -1), parse_unary(p));
     else
-        result = parse_primary(p);
+        result = parse_power(p);
     p->depth--;
     return result;
 }
 
-static const Sym *parse_power(Parser *p) {
-    const Sym *base = parse_unary(p);
-    if (!accept(p, "**")) return base;
-    const Sym *exponent = parse_unary(p);
-    if (!sym_is_const(exponent) || exponent->value < 0 || exponent->value > 16) {
-        return parse_fail(p, "expected an exponent between 0 and 16");
-    }
-    const Sym *result = sym_const(p->table, 1);
-    for (int64_t i = 0; i < exponent->value; i++) result = sym_mul(p->table, result, base);
-    return result;
+/* Nothing went wrong so far. */
+static bool parse_ok(const Parser *p) {
+    return p->status == FERRY_OK && !p->table->overflow;
 }
 
 static const Sym *parse_product(Parser *p) {
-    const Sym *result = parse_power(p);
-    while (p->status == FERRY_OK) {
+    const Sym *result = parse_unary(p);
+    while (parse_ok(p)) {
         if (accept(p, "//"))
-            result = sym_floordiv(p->table, result, parse_power(p));
+            result = sym_floordiv(p->table, result, parse_unary(p));
         else if (accept(p, "*"))
-            result = sym_mul(p->table, result, parse_power(p));
+            result = sym_mul(p->table, result, parse_unary(p));
         else
             break;
     }
@@ -215,7 +221,7 @@ static const Sym *parse_product(Parser *p) {
 
 static const Sym *parse_sum(Parser *p) {
     const Sym *result = parse_product(p);
-    while (p->status == FERRY_OK) {
+    while (parse_ok(p)) {
         if (accept(p, "+"))
             result = sym_add(p->table, result, parse_product(p));
         else if (accept(p, "-"))
@@ -235,10 +241,9 @@ ferry_status sym_parse(SymTable *table, const char *text, bool create_symbols, c
                      .error = error};
     bool overflowed = table->overflow;
     table->overflow = false;
-    *out = parse_sum(&parser);
+    *out = strlen(text) > MAX_TEXT ? parse_fail(&parser, "it is too long") : parse_sum(&parser);
     accept(&parser, "");
-    if (*parser.next) parse_fail(&parser, "unexpected text");
-    if (table->overflow) parse_fail(&parser, "a value does not fit 64 bits");
+    if (*parser.next || table->overflow) parse_fail(&parser, "unexpected text");
     table->overflow = overflowed;
     return parser.status;
 }

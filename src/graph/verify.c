@@ -25,22 +25,6 @@ static void fail(Verify *v, const char *problem, const char *detail) {
                   v->node ? op_name(v->node->op) : "", v->node ? ": " : "", problem, detail);
 }
 
-static bool kind_fits(const OpArg *formal, ArgKind kind) {
-    if (kind == VALUE_NONE) return formal->optional;
-    switch (formal->type) {
-    case ARG_TENSOR: return kind == VALUE_TENSOR;
-    case ARG_TENSORS: return kind == VALUE_TENSORS;
-    case ARG_INT: return kind == VALUE_INT;
-    case ARG_INTS: return kind == VALUE_INTS;
-    case ARG_FLOAT: return kind == VALUE_FLOAT;
-    case ARG_BOOL: return kind == VALUE_BOOL;
-    case ARG_SCALAR: return kind == VALUE_INT || kind == VALUE_FLOAT || kind == VALUE_BOOL;
-    case ARG_STRING: return kind == VALUE_STRING;
-    case ARG_DTYPE: return kind == VALUE_DTYPE;
-    }
-    return false;
-}
-
 static void check_use(void *context, Value **use) {
     Verify *v = context;
     if (!*use)
@@ -63,18 +47,11 @@ static void define(Verify *v, const Value *value) {
 
 static void check_node(Verify *v, Node *node) {
     v->node = node;
-    const OpSchema *schema = op_schema(node->op);
-    for (uint32_t i = 0; i < schema->arg_count; i++) {
-        if (!kind_fits(&schema->args[i], node->args[i].kind)) {
-            fail(v, "an argument has the wrong kind: ", schema->args[i].name);
-            return;
-        }
-    }
     node_each_tensor(node, check_use, v);
     if (v->status != FERRY_OK) return;
     InferredType types[INFER_MAX_OUTPUTS];
     uint32_t count;
-    ferry_error problem;
+    ferry_error problem = {0};
     if (infer_types(v->program, node->op, node->args, types, &count, &problem) != FERRY_OK) {
         fail(v, "", problem.message);
         return;

@@ -31,6 +31,36 @@ Value *model_mask(Model *m, Value *padding, bool causal, int64_t window) {
     return padding ? build_binary(b, OP_AND, allowed, padding) : allowed;
 }
 
+Value *model_lowest(Model *m) {
+    double lowest = m->dtype == FERRY_F16 ? -65504.0 : -3.3895313892515355e38;
+    return build_full(&m->b, NULL, 0, lowest, m->dtype);
+}
+
+Value *model_additive_mask(Model *m, Value *allowed, Value *bias) {
+    if (!bias) bias = build_full(&m->b, NULL, 0, 0, m->dtype);
+    return build_where(&m->b, allowed, bias, model_lowest(m));
+}
+
+Value *model_causal_mask(Model *m) {
+    Value *allowed = position_mask(m, true, 0);
+    return build_unsqueeze(&m->b, build_unsqueeze(&m->b, allowed, 0), 0);
+}
+
+bool model_layer_slides(Model *m, int64_t layer, bool otherwise) {
+    json_t *types = config_get(m, "layer_types");
+    if (!types) return otherwise;
+    json_t *type = json_array_get(types, (size_t)layer);
+    const char *name = json_string_value(type);
+    if (name && strcmp(name, "sliding_attention") == 0) return true;
+    if (!name || strcmp(name, "full_attention") != 0) {
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: \"layer_types\": expected full_attention or sliding_attention for layer "
+                   "%lld, found %s",
+                   m->config_path, (long long)layer, name ? name : json_kind(type));
+    }
+    return false;
+}
+
 /* ---- heads of attention ---- */
 
 Value *model_split_heads(Model *m, Value *x, int64_t heads, int64_t size) {
@@ -113,17 +143,18 @@ static void output_cache(Model *m, const CacheLayer *layers, int64_t count) {
 
 /* The row of the last token that is not padding, [batch, labels]; without a padding token or without
  * ids, the last row. */
-static Value *pool_last_token(Model *m, Value *logits, Value *ids) {
+static Value *pool_last_token(Model *m, Value *logits, const DecoderHead *head) {
     Builder *b = &m->b;
-    int64_t pad = config_int_or(m, "pad_token_id", -1);
-    if (!ids || !config_has(m, "pad_token_id")) {
+    int64_t pad = config_int_or(m, "pad_token_id", head->pad);
+    bool pads = config_has(m, "pad_token_id") || (head->pads && !config_is_null(m, "pad_token_id"));
+    if (!head->ids || !pads) {
         if (!sym_is_value(m->batch, 1)) {
             model_note(m, "the model has no padding token: rows must have equal lengths");
         }
         Value *last = build_slice_const(b, logits, 1, -1, INT64_MAX);
         return build_squeeze(b, last, 1);
     }
-    Value *is_token = build_to(b, build_scalar(b, OP_NE_SCALAR, ids, (double)pad), FERRY_I64);
+    Value *is_token = build_to(b, build_scalar(b, OP_NE_SCALAR, head->ids, (double)pad), FERRY_I64);
     Value *range =
         build_unsqueeze(b, build_arange(b, build_const(b, 0), m->sequence, FERRY_I64), 0);
     Value *last = build_reduce(b, OP_ARGMAX, build_mul(b, is_token, range), 1, true);
@@ -144,9 +175,8 @@ static void output_language_model(Model *m, Value *hidden, const DecoderHead *he
     build_output(&m->b, "logits", logits);
 }
 
-static void output_answers(Model *m, Value *hidden) {
+void model_output_answers(Model *m, Value *logits) {
     static const char *const names[2] = {"start_logits", "end_logits"};
-    Value *logits = model_head_linear(m, hidden, 2, true, "qa_outputs");
     Value *parts[2];
     build_split(&m->b, logits, (const int64_t[]){1, 1}, 2, -1, parts);
     for (int i = 0; i < 2; i++) build_output(&m->b, names[i], build_squeeze(&m->b, parts[i], -1));
@@ -156,27 +186,32 @@ static void output_answers(Model *m, Value *hidden) {
 
 void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     const char *type = NULL, *key = "logits";
+    const char *classifier = head->token_classifier ? head->token_classifier : "score";
     bool with_cache = m->request->use_cache && config_bool_or(m, "use_cache", true);
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);
-        type = "CausalLMOutputWithPast";
+        type =
+            head->cross_attentions ? "CausalLMOutputWithCrossAttentions" : "CausalLMOutputWithPast";
         break;
     case TASK_SEQUENCE_CLASSIFICATION: {
         Value *logits = model_head_linear(m, hidden, config_labels(m), false, "score");
-        build_output(&m->b, key, pool_last_token(m, logits, head->ids));
+        build_output(&m->b, key, pool_last_token(m, logits, head));
         type = "SequenceClassifierOutputWithPast";
         break;
     }
     case TASK_TOKEN_CLASSIFICATION:
-        build_output(&m->b, key, model_head_linear(m, hidden, config_labels(m), true, "score"));
+        build_output(&m->b, key, model_head_linear(m, hidden, config_labels(m), true, classifier));
         type = "TokenClassifierOutput";
         with_cache = false;
         break;
-    case TASK_QUESTION_ANSWERING: output_answers(m, hidden); return;
+    case TASK_QUESTION_ANSWERING:
+        model_output_answers(m, model_head_linear(m, hidden, 2, true, "qa_outputs"));
+        return;
     default:
         build_output(&m->b, "last_hidden_state", hidden);
-        type = "BaseModelOutputWithPast";
+        type = head->cross_attentions ? "BaseModelOutputWithPastAndCrossAttentions"
+                                      : "BaseModelOutputWithPast";
         key = "last_hidden_state";
         break;
     }

@@ -15,6 +15,7 @@ typedef struct RotarySpec {
     const char *theta_key;   /* another key for theta at the top level; NULL: none */
     const char *partial_key; /* another key for the share at the top level; NULL: none */
     bool ignore_scaling;     /* rope_scaling concerns another layer type */
+    bool float32;            /* cos and sin are float32 whatever the dtype of the computation */
 } RotarySpec;
 
 typedef struct Rotary {
@@ -34,6 +35,24 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions);
  * positions away (before the query only, when causal). A causal mask without padding and window is
  * NULL too: use is_causal then. */
 Value *model_mask(Model *m, Value *padding, bool causal, int64_t window);
+
+/* An additive mask: `bias` (NULL: 0) where `allowed`, elsewhere the lowest number. Unlike a bool mask
+ * it lets a row that may see nothing see all keys alike, as eager attention does. */
+Value *model_additive_mask(Model *m, Value *allowed, Value *bias);
+
+/* The ALiBi bias [batch or 1, heads, 1, sequence] of the keys that `padding` (may be NULL) keeps, in the
+ * dtype of the computation; rounded to bfloat16 on the way when `rounded`. */
+Value *model_alibi(Model *m, Value *padding, int64_t heads, bool rounded);
+
+/* A finite number, 0-d, so low that it hides a key as a score or in an additive mask. */
+Value *model_lowest(Model *m);
+
+/* Does the configuration's layer_types make this a sliding layer? `otherwise`: the answer when it has
+ * no such list. */
+bool model_layer_slides(Model *m, int64_t layer, bool otherwise);
+
+/* The causal mask alone: bool [1, 1, sequence, sequence]. */
+Value *model_causal_mask(Model *m);
 
 /* ---- heads of attention ---- */
 
@@ -64,7 +83,14 @@ typedef struct DecoderHead {
     Value *(*scale_logits)(Model *m, Value *logits);
     const CacheLayer *cache;
     int64_t layers;
+    const char *token_classifier; /* NULL: "score" */
+    bool cross_attentions;        /* the outputs are ...AndCrossAttentions, without any */
+    bool pads;                    /* pad_token_id is `pad` when the key is absent; else null */
+    int64_t pad;
 } DecoderHead;
+
+/* start_logits and end_logits from the logits [batch, sequence, 2]. */
+void model_output_answers(Model *m, Value *logits);
 
 void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head);
 

@@ -58,6 +58,10 @@ int64_t config_int(Model *m, const char *key) {
     return value < 1 || value > MAX_CONFIG_INT ? 1 : value;
 }
 
+int64_t config_size_or(Model *m, const char *key, int64_t otherwise) {
+    return config_has(m, key) ? config_int(m, key) : otherwise;
+}
+
 double config_float_or(Model *m, const char *key, double otherwise) {
     json_t *value = config_get(m, key);
     if (!value) return otherwise;

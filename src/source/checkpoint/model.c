@@ -162,6 +162,15 @@ Value *model_head_linear(Model *m, Value *x, int64_t out, bool bias, const char 
     return build_linear(&m->b, x, weight, offset);
 }
 
+Value *model_head_layer_norm(Model *m, Value *x, bool bias, double eps, const char *name) {
+    Arena *arena = &m->b.program->arena;
+    int64_t size = features(m, x);
+    Value *weight = model_head_weight(m, 1, &size, arena_format(arena, "%s.weight", name));
+    Value *offset =
+        bias ? model_head_weight(m, 1, &size, arena_format(arena, "%s.bias", name)) : NULL;
+    return build_layer_norm(&m->b, x, weight, offset, eps);
+}
+
 /* The checkpoint's tensor behind a weight, before any conversion. */
 static const CheckpointTensor *origin(Model *m, const Value *value) {
     if (value->producer && value->producer->op == OP_TO) value = value->producer->args[0].tensor;
@@ -271,6 +280,11 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
     const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
+}
+
+void model_output_one(Model *m, const char *type, const char *key, Value *value) {
+    build_output(&m->b, key, value);
+    model_output_tree(m, type, &key, (const Tree *const[]){NULL}, 1);
 }
 
 /* ---- activations ---- */
@@ -448,6 +462,20 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
+/* batch and sequence: as the user's own shape of the main input has them, else symbols of that name. */
+static void name_dimensions(Model *m) {
+    for (size_t i = 0; i < m->input_count; i++) {
+        const InputRequest *input = &m->inputs[i];
+        bool main_input = !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
+        if (!main_input || input->rank < 2) continue;
+        m->batch = input->shape[0];
+        m->sequence = input->shape[1];
+        return;
+    }
+    m->batch = sym_symbol(&m->b.program->symbols, "batch", 1, SYM_UNBOUNDED);
+    m->sequence = sym_symbol(&m->b.program->symbols, "sequence", 1, SYM_UNBOUNDED);
+}
+
 ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *request,
                          InputRequest *inputs, size_t input_count, Program *program,
                          ferry_error *error) {
@@ -463,8 +491,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *reque
                .inputs = input_count ? inputs : defaults,
                .input_count = input_count ? input_count : 2};
     m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
-    m.batch = sym_symbol(&program->symbols, "batch", 1, SYM_UNBOUNDED);
-    m.sequence = sym_symbol(&program->symbols, "sequence", 1, SYM_UNBOUNDED);
+    name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);

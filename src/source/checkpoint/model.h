@@ -88,6 +88,7 @@ bool config_is_null(Model *m, const char *key); /* present and null */
 json_t *config_get(Model *m, const char *key);  /* NULL when absent or null */
 int64_t config_int(Model *m, const char *key);  /* required; positive */
 int64_t config_int_or(Model *m, const char *key, int64_t otherwise);
+int64_t config_size_or(Model *m, const char *key, int64_t otherwise); /* positive when given */
 double config_float_or(Model *m, const char *key, double otherwise);
 bool config_bool_or(Model *m, const char *key, bool otherwise);
 const char *config_string_or(Model *m, const char *key, const char *otherwise);
@@ -132,6 +133,7 @@ Value *model_layer_norm(Model *m, Value *x, bool bias, double eps, const char *n
 /* Weights of a head are outside the base model: these take the full name. */
 Value *model_head_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name);
 Value *model_head_linear(Model *m, Value *x, int64_t out, bool bias, const char *name);
+Value *model_head_layer_norm(Model *m, Value *x, bool bias, double eps, const char *name);
 
 /* The output projection [vocabulary, features] called `name`, which may be tied to `tied` (the input
  * embedding): when the file lacks it, or holds the same bytes, the embedding itself serves, whatever
@@ -163,6 +165,9 @@ void model_note(Model *m, const char *format, ...) __attribute__((format(printf,
  * NULL there is a plain tensor. */
 void model_output_tree(Model *m, const char *type, const char *const *keys,
                        const Tree *const *trees, uint32_t count);
+
+/* The only output: the field `key` of the ModelOutput class `type`. */
+void model_output_one(Model *m, const char *type, const char *key, Value *value);
 
 /* x after the activation called `name` in the configuration (ACT2FN of Transformers). */
 Value *model_activation(Model *m, Value *x, const char *name);

@@ -13,7 +13,8 @@ typedef struct RopeParameters {
     json_t *object; /* may be NULL */
     const char *type;
     double theta;
-    int64_t width;          /* features of a head that are rotated */
+    int64_t width;          /* features of a head that are rotated, */
+    int64_t pairs;          /* in so many pairs; an odd width rotates one feature more */
     int64_t trained_length; /* original_max_position_embeddings */
     int64_t max_length;     /* max_position_embeddings */
 } RopeParameters;
@@ -76,6 +77,16 @@ static void check_keys(Model *m, json_t *object) {
     }
 }
 
+/* Does the object hold one object per layer type? */
+static bool is_nested(json_t *object) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        if (json_is_object(value)) return true;
+    }
+    return false;
+}
+
 /* The object with the parameters of this layer type; NULL when the configuration has none. */
 static json_t *find_object(Model *m, const RotarySpec *spec) {
     json_t *parameters = config_get(m, "rope_parameters");
@@ -88,14 +99,15 @@ static json_t *find_object(Model *m, const RotarySpec *spec) {
                    json_kind(object));
         return NULL;
     }
-    json_t *nested = spec->layer_type ? json_object_get(object, spec->layer_type) : NULL;
-    if (nested) return json_is_object(nested) ? nested : NULL;
-    return object;
+    if (!spec->layer_type || !is_nested(object)) return object;
+    json_t *own = json_object_get(object, spec->layer_type);
+    return json_is_object(own) ? own : NULL;
 }
 
 static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
     RopeParameters rope = {.object = find_object(m, spec), .type = "default"};
-    double theta = config_float_or(m, "rope_theta", spec->theta);
+    double theta =
+        spec->ignore_scaling ? spec->theta : config_float_or(m, "rope_theta", spec->theta);
     double partial = config_float_or(m, "partial_rotary_factor", spec->partial);
     if (spec->theta_key) theta = config_float_or(m, spec->theta_key, theta);
     if (spec->partial_key) partial = config_float_or(m, spec->partial_key, partial);
@@ -104,20 +116,26 @@ static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
         json_t *type = json_object_get(rope.object, "rope_type");
         if (!type) type = json_object_get(rope.object, "type");
         if (json_is_string(type)) rope.type = json_string_value(type);
+        /* Older Phi3 checkpoints call longrope "su" or "yarn". */
+        bool lists = json_object_get(rope.object, "long_factor") != NULL;
+        if (lists && (!strcmp(rope.type, "su") || !strcmp(rope.type, "yarn")))
+            rope.type = "longrope";
     }
     rope.theta = number_or(m, rope.object, "rope_theta", theta);
     partial = number_or(m, rope.object, "partial_rotary_factor", partial);
-    rope.width = (int64_t)((double)spec->head_dim * partial);
+    if (partial > 0 && partial <= 1) rope.width = (int64_t)((double)spec->head_dim * partial);
+    rope.pairs = (rope.width + 1) / 2;
     rope.max_length = config_int_or(m, "max_position_embeddings", 2048);
     rope.trained_length = (int64_t)number_or(m, rope.object, "original_max_position_embeddings",
                                              (double)rope.max_length);
     /* Phi3 keeps it outside, and that one wins. */
     rope.trained_length = config_int_or(m, "original_max_position_embeddings", rope.trained_length);
-    if (rope.width < 2 || rope.width > MAX_WIDTH || rope.width % 2 || rope.theta <= 0) {
+    if (rope.width < 1 || rope.width > MAX_WIDTH || 2 * rope.pairs > spec->head_dim ||
+        rope.theta <= 0) {
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: cannot rotate %lld of %lld features with rope_theta %g", m->config_path,
                    (long long)rope.width, (long long)spec->head_dim, rope.theta);
-        rope.width = 2;
+        rope.pairs = 1;
     }
     return rope;
 }
@@ -126,14 +144,14 @@ static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
 
 /* theta^(-i/width) for i = 0, 2, 4, ... */
 static void default_frequencies(const RopeParameters *rope, float *inv_freq) {
-    for (int64_t i = 0; i < rope->width / 2; i++) {
+    for (int64_t i = 0; i < rope->pairs; i++) {
         inv_freq[i] = 1.0f / powf((float)rope->theta, (float)(2 * i) / (float)rope->width);
     }
 }
 
 static double linear_frequencies(Model *m, const RopeParameters *rope, float *inv_freq) {
     float factor = (float)required(m, rope, "factor");
-    for (int64_t i = 0; i < rope->width / 2; i++) inv_freq[i] /= factor;
+    for (int64_t i = 0; i < rope->pairs; i++) inv_freq[i] /= factor;
     return 1;
 }
 
@@ -142,7 +160,7 @@ static double llama3_frequencies(Model *m, const RopeParameters *rope, float *in
     float low = (float)required(m, rope, "low_freq_factor");
     float high = (float)required(m, rope, "high_freq_factor");
     float trained = (float)rope->trained_length;
-    for (int64_t i = 0; i < rope->width / 2; i++) {
+    for (int64_t i = 0; i < rope->pairs; i++) {
         float wavelength = 2 * (float)PI / inv_freq[i];
         if (wavelength > trained / low) {
             inv_freq[i] /= factor;
@@ -186,7 +204,7 @@ static double yarn_frequencies(Model *m, const RopeParameters *rope, float *inv_
     low = low > 0 ? low : 0;
     high = high < (double)(rope->width - 1) ? high : (double)(rope->width - 1);
     if (low == high) high += 0.001;
-    for (int64_t i = 0; i < rope->width / 2; i++) {
+    for (int64_t i = 0; i < rope->pairs; i++) {
         float ramp = ((float)i - (float)low) / (float)(high - low);
         ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
         inv_freq[i] = inv_freq[i] / (float)factor * ramp + inv_freq[i] * (1 - ramp);
@@ -198,13 +216,13 @@ static double yarn_frequencies(Model *m, const RopeParameters *rope, float *inv_
 static void divide_by_list(Model *m, const RopeParameters *rope, const char *key,
                            const float *inv_freq, float *out) {
     json_t *list = rope->object ? json_object_get(rope->object, key) : NULL;
-    if ((int64_t)json_array_size(list) != rope->width / 2) {
+    if ((int64_t)json_array_size(list) != rope->pairs) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
                    "%s: rope type longrope needs \"%s\" with %lld numbers, found %zu",
-                   m->config_path, key, (long long)(rope->width / 2), json_array_size(list));
+                   m->config_path, key, (long long)rope->pairs, json_array_size(list));
         return;
     }
-    for (int64_t i = 0; i < rope->width / 2; i++) {
+    for (int64_t i = 0; i < rope->pairs; i++) {
         out[i] = inv_freq[i] / (float)json_number_value(json_array_get(list, (size_t)i));
     }
 }
@@ -213,8 +231,8 @@ static void divide_by_list(Model *m, const RopeParameters *rope, const char *key
 
 static Value *frequency_buffer(Model *m, const RopeParameters *rope, const char *name,
                                const float *values) {
-    return build_constant(&m->b, VALUE_BUFFER, name, FERRY_F32, 1,
-                          (const int64_t[]){rope->width / 2}, values);
+    return build_constant(&m->b, VALUE_BUFFER, name, FERRY_F32, 1, (const int64_t[]){rope->pairs},
+                          values);
 }
 
 /* The length of the input as a 0-d float: the largest position and one. */
@@ -234,7 +252,12 @@ static Value *dynamic_frequencies(Model *m, const RopeParameters *rope, Value *p
     Builder *b = &m->b;
     float exponents[MAX_WIDTH / 2];
     double factor = required(m, rope, "factor"), longest = (double)rope->max_length;
-    for (int64_t i = 0; i < rope->width / 2; i++) {
+    if (rope->width <= 2) {
+        return build_fail(b, FERRY_UNSUPPORTED,
+                          "%s: rope type dynamic needs more than two rotated features",
+                          m->config_path);
+    }
+    for (int64_t i = 0; i < rope->pairs; i++) {
         exponents[i] = -(float)(2 * i) / (float)(rope->width - 2);
     }
     Value *length = current_length(m, positions);
@@ -282,7 +305,7 @@ static Value *frequencies(Model *m, const RopeParameters *rope, Value *positions
     default_frequencies(rope, inv_freq);
     if (strcmp(rope->type, "dynamic") == 0)
         return dynamic_frequencies(m, rope, positions, inv_freq);
-    if (strcmp(rope->type, "longrope") == 0 || strcmp(rope->type, "su") == 0) {
+    if (strcmp(rope->type, "longrope") == 0) {
         return longrope_frequencies(m, rope, positions, inv_freq, attention);
     }
     for (size_t i = 0; i < sizeof fixed_types / sizeof *fixed_types; i++) {
@@ -307,21 +330,22 @@ static Value *spread(Model *m, Value *angles, bool interleaved) {
     return build_view(&m->b, pairs, size, 3);
 }
 
-static Value *finish(Model *m, Op op, Value *angles, double attention) {
+static Value *finish(Model *m, Op op, Value *angles, double attention, ferry_dtype dtype) {
     Value *result = build_unary(&m->b, op, angles);
     if (attention != 1) result = build_scalar(&m->b, OP_MUL_SCALAR, result, attention);
-    return build_unsqueeze(&m->b, build_to(&m->b, result, m->dtype), 1);
+    return build_unsqueeze(&m->b, build_to(&m->b, result, dtype), 1);
 }
 
 Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
     const char *outer = build_scope(&m->b, "%s.rotary_emb", m->family->base_prefix);
+    ferry_dtype dtype = spec->float32 ? FERRY_F32 : m->dtype;
     double attention = 1;
     RopeParameters rope = read_parameters(m, spec);
     Value *inv_freq = frequencies(m, &rope, positions, &attention);
     Value *steps = build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
     Value *angles = spread(m, build_mul(&m->b, steps, inv_freq), spec->interleaved);
-    Rotary rotary = {.cos = finish(m, OP_COS, angles, attention),
-                     .sin = finish(m, OP_SIN, angles, attention),
+    Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
+                     .sin = finish(m, OP_SIN, angles, attention, dtype),
                      .interleaved = spec->interleaved};
     m->b.scope = outer;
     return rotary;

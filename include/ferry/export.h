@@ -1,0 +1,78 @@
+/* Exporting: from a model to a program for a target. */
+#ifndef FERRY_EXPORT_H
+#define FERRY_EXPORT_H
+
+#include <ferry/model.h>
+#include <ferry/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ferry_weights {
+    FERRY_WEIGHTS_COPY, /* the export holds its own weights */
+    FERRY_WEIGHTS_LINK, /* the export points into the checkpoint's files */
+} ferry_weights;
+
+/* Told how many of how many bytes are written; returning true cancels. Calls come one at a time,
+ * possibly from different threads. */
+typedef bool (*ferry_progress)(void *context, uint64_t done, uint64_t total);
+
+/* What to export. ferry_export_config_init sets the defaults; set what differs. All pointers are the
+ * caller's and must stay valid during the call of ferry_export; the callbacks as long as the export. */
+typedef struct ferry_export_config {
+    size_t size; /* of this structure, as the caller knows it; set by init */
+
+    const char *target; /* "onnx" */
+    const char *task;   /* "text-generation", ...; NULL: the class that config.json names */
+
+    /* Of the weights and the computation. FERRY_DTYPE_NONE: that of the checkpoint where the target's
+     * CPU runtime can execute it, else float32 (and a note says so). */
+    ferry_dtype dtype;
+
+    int opset; /* ONNX: 18 to 24; 0: the newest that the tested ONNX Runtime supports well */
+    ferry_weights weights;
+
+    /* Sample inputs: which inputs the program has, and their dtypes. Their sizes become fixed unless
+     * `dynamic` or `dynamic_shapes` says otherwise. NULL: input_ids and attention_mask, dynamic. */
+    const ferry_tensors *inputs;
+    bool dynamic;
+
+    /* "input_ids=batch:1..32,seq:1..2048;position_ids=batch,seq": names and bounds of dimensions, per
+     * input; a plain number fixes one. An input named here joins the default ones. */
+    const char *dynamic_shapes;
+
+    bool no_cache; /* decoders: do not return keys and values */
+
+    /* Keys of config.json that ferry does not know and the caller vouches for. */
+    const char *const *ignored_config_keys;
+    size_t ignored_config_key_count;
+
+    unsigned threads; /* 0: one per processor */
+
+    ferry_note note;
+    void *note_context;
+    ferry_progress progress;
+    void *progress_context;
+
+    /* Print the program after this pass ("build", "legalize", "merge", "fold-weights",
+     * "fold-constants") to `dump`. NULL: never. */
+    const char *dump_after;
+    ferry_write dump;
+    void *dump_context;
+} ferry_export_config;
+
+FERRY_API void ferry_export_config_init(ferry_export_config *config);
+
+/* A program for a target, ready to be saved and run. */
+typedef struct ferry_exported ferry_exported;
+
+/* Build the program. No weights are read and no files are written. The model must stay open until the
+ * export is freed. */
+FERRY_API ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
+                                    ferry_exported **out, ferry_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,82 @@
+/* What the commands share: options, output, errors. The command line uses the public API alone. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <ferry/ferry.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- options ---- */
+
+typedef enum OptionKind {
+    OPTION_FLAG,   /* bool: set to true */
+    OPTION_STRING, /* const char * */
+    OPTION_NUMBER, /* long: a whole number, not negative */
+    OPTION_REAL,   /* double */
+    OPTION_LIST,   /* StringList: may be given several times */
+} OptionKind;
+
+typedef struct StringList {
+    const char *items[32];
+    size_t count;
+} StringList;
+
+typedef struct Option {
+    char letter;          /* 0: none */
+    const char *name;     /* "output" for --output */
+    const char *argument; /* what the help calls the value; NULL for flags */
+    OptionKind kind;
+    void *target;
+    const char *help; /* lines separated by newlines */
+} Option;
+
+typedef struct Command {
+    const char *name;
+    const char *arguments; /* "SOURCE", "DIR"; "" for none */
+    const char *summary;   /* one line */
+    const char *details;   /* paragraphs for --help; may be NULL */
+    int (*run)(int argc, char **argv);
+} Command;
+
+/* Parse argv[1..]: options of the table anywhere, `positional_count` other arguments. Prints the help
+ * and exits for --help; prints what is wrong and exits with 2. */
+void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
+               char **argv, const char **positional, size_t positional_count);
+
+/* ---- commands, one file each ---- */
+
+extern const Command command_export, command_run, command_check, command_show, command_models,
+    command_ops, command_doctor;
+
+/* ---- output ---- */
+
+/* Print an error to stderr and return the exit status for it. */
+int cli_fail(const ferry_error *error);
+
+/* A ferry_note that prints "note: ..." to stderr. */
+void cli_note(void *context, const char *text);
+
+/* A ferry_write that prints to stdout. */
+void cli_write(void *context, const char *text, size_t length);
+
+/* A ferry_progress that draws one line on stderr when it is a terminal and the work is long, and that
+ * cancels after SIGINT or SIGTERM. */
+bool cli_progress(void *context, uint64_t done, uint64_t total);
+void cli_progress_end(void);
+
+/* From now on SIGINT and SIGTERM ask cli_progress to cancel. */
+void cli_catch_signals(void);
+
+/* "88.1 MiB" in a static buffer (one of four, used in turn). */
+const char *cli_bytes(uint64_t bytes);
+
+/* Seconds on a monotonic clock. */
+double cli_seconds(void);
+
+/* A JSON string literal on stdout. */
+void cli_json_string(const char *text);
+
+/* Flush stdout; 4 (and a message) when it cannot be written, else `status`. */
+int cli_finish(int status);
+
+#endif

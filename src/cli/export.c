@@ -1,0 +1,202 @@
+/* ferry export */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct ExportArgs {
+    const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after;
+    bool dynamic, no_cache, json, quiet;
+    long opset, threads;
+    StringList ignored;
+} ExportArgs;
+
+static void print_shape(const ferry_port *port) {
+    putchar('[');
+    for (size_t d = 0; d < port->rank; d++) printf("%s%s", d ? ", " : "", port->shape[d]);
+    putchar(']');
+}
+
+static void print_ports_json(const char *key, const ferry_exported *exported, size_t count,
+                             const ferry_port *(*at)(const ferry_exported *, size_t)) {
+    printf(", \"%s\": [", key);
+    for (size_t i = 0; i < count; i++) {
+        const ferry_port *port = at(exported, i);
+        printf("%s{\"name\": ", i ? ", " : "");
+        cli_json_string(port->name);
+        printf(", \"dtype\": \"%s\", \"shape\": [", ferry_dtype_name(port->dtype));
+        for (size_t d = 0; d < port->rank; d++) {
+            if (d) printf(", ");
+            cli_json_string(port->shape[d]);
+        }
+        printf("]}");
+    }
+    putchar(']');
+}
+
+static void report_json(const ferry_exported *exported, const ExportArgs *args,
+                        const ferry_export_sizes *sizes, double seconds) {
+    printf("{\"directory\": ");
+    cli_json_string(args->output);
+    printf(", \"format\": \"%s\", \"architecture\": ", ferry_exported_format(exported));
+    cli_json_string(ferry_exported_architecture(exported));
+    printf(", \"dtype\": \"%s\", \"seconds\": %.4f, \"graph_bytes\": %llu, \"weight_bytes\": %llu, "
+           "\"nodes\": %u, \"weights\": %u",
+           ferry_exported_dtype(exported), seconds, (unsigned long long)sizes->graph_bytes,
+           (unsigned long long)sizes->weight_bytes, sizes->nodes, sizes->weights);
+    print_ports_json("inputs", exported, ferry_exported_input_count(exported),
+                     ferry_exported_input);
+    print_ports_json("outputs", exported, ferry_exported_output_count(exported),
+                     ferry_exported_output);
+    puts("}");
+}
+
+static void report_text(const ferry_exported *exported, const ExportArgs *args,
+                        const ferry_export_sizes *sizes, double seconds) {
+    printf("%s (%s) -> %s in %.3f s\n", ferry_exported_architecture(exported),
+           ferry_exported_dtype(exported), args->output, seconds);
+    printf("  graph    %s, %u nodes\n", cli_bytes(sizes->graph_bytes), sizes->nodes);
+    printf("  weights  %s%s\n", cli_bytes(sizes->weight_bytes),
+           args->weights && !strcmp(args->weights, "link") ? " (linked to the checkpoint)" : "");
+    for (size_t i = 0; i < ferry_exported_input_count(exported); i++) {
+        const ferry_port *port = ferry_exported_input(exported, i);
+        printf("  input    %s %s", port->name, ferry_dtype_name(port->dtype));
+        print_shape(port);
+        putchar('\n');
+    }
+    size_t outputs = ferry_exported_output_count(exported);
+    const ferry_port *first = ferry_exported_output(exported, 0);
+    if (!first) return;
+    printf("  output   %s %s", first->name, ferry_dtype_name(first->dtype));
+    print_shape(first);
+    if (outputs > 1) printf(" and %zu more", outputs - 1);
+    putchar('\n');
+}
+
+static int bad_value(const char *option, const char *value, const char *expected) {
+    fprintf(stderr, "ferry export: --%s: expected %s, found %s\n", option, expected, value);
+    return 2;
+}
+
+/* The public configuration; 0, or an exit status. */
+static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export_config *config) {
+    ferry_export_config_init(config);
+    config->target = args->to;
+    config->task = args->task;
+    config->inputs = inputs;
+    config->dynamic = args->dynamic;
+    config->dynamic_shapes = args->dynamic_shapes;
+    config->no_cache = args->no_cache;
+    config->opset = (int)args->opset;
+    config->threads = (unsigned)args->threads;
+    config->ignored_config_keys = args->ignored.items;
+    config->ignored_config_key_count = args->ignored.count;
+    config->note = args->quiet ? NULL : cli_note;
+    config->progress = cli_progress;
+    config->dump_after = args->dump_after;
+    config->dump = cli_write;
+    if (args->dtype) {
+        config->dtype = ferry_dtype_parse(args->dtype);
+        if (!config->dtype)
+            return bad_value("dtype", args->dtype, "float32, float16, bfloat16 or float64");
+    }
+    if (args->weights && strcmp(args->weights, "link") == 0)
+        config->weights = FERRY_WEIGHTS_LINK;
+    else if (args->weights && strcmp(args->weights, "copy") != 0) {
+        return bad_value("weights", args->weights, "copy or link");
+    }
+    return 0;
+}
+
+static int export_model(ferry_model *model, const ExportArgs *args,
+                        const ferry_export_config *config, double start) {
+    ferry_exported *exported;
+    ferry_export_sizes sizes;
+    ferry_error error;
+    if (ferry_export(model, config, &exported, &error) != FERRY_OK) return cli_fail(&error);
+    if (args->dump_after) {
+        ferry_exported_free(exported);
+        return 0;
+    }
+    ferry_status status = ferry_exported_save(exported, args->output, &sizes, &error);
+    cli_progress_end();
+    if (status == FERRY_OK && args->json)
+        report_json(exported, args, &sizes, cli_seconds() - start);
+    else if (status == FERRY_OK && !args->quiet) {
+        report_text(exported, args, &sizes, cli_seconds() - start);
+    }
+    ferry_exported_free(exported);
+    return status == FERRY_OK ? 0 : cli_fail(&error);
+}
+
+static int run_export(int argc, char **argv) {
+    ExportArgs args = {.to = "onnx"};
+    const char *source;
+    const Option options[] = {
+        {0, "to", "TARGET", OPTION_STRING, &args.to, "what to export to: onnx (the default)"},
+        {'o', "output", "DIR", OPTION_STRING, &args.output,
+         "where the export goes; made when missing"},
+        {0, "dynamic", NULL, OPTION_FLAG, &args.dynamic,
+         "with --inputs: keep every size symbolic (the default without)"},
+        {0, "dynamic-shapes", "SPEC", OPTION_STRING, &args.dynamic_shapes,
+         "names and bounds of dimensions, such as\n"
+         "\"input_ids=batch:1..32,seq:1..2048\"; a number fixes a size;\n"
+         "several inputs are separated by \";\"; an input named here joins\n"
+         "the default ones"},
+        {0, "inputs", "FILE", OPTION_STRING, &args.inputs,
+         "sample inputs (.safetensors, .npz): the inputs of the program,\n"
+         "with their sizes unless --dynamic is given"},
+        {0, "task", "TASK", OPTION_STRING, &args.task,
+         "feature-extraction, text-generation, fill-mask,\n"
+         "text-classification, token-classification, question-answering;\n"
+         "default: the class that config.json names"},
+        {0, "dtype", "DTYPE", OPTION_STRING, &args.dtype,
+         "float32, float16, bfloat16, float64: weights and computation"},
+        {0, "opset", "N", OPTION_NUMBER, &args.opset, "ONNX operator set, 18 to 24"},
+        {0, "weights", "copy|link", OPTION_STRING, &args.weights,
+         "copy weights into the export (the default), or point into the\n"
+         "checkpoint's files, which must be inside DIR"},
+        {0, "no-cache", NULL, OPTION_FLAG, &args.no_cache,
+         "decoders: do not return keys and values"},
+        {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
+         "vouch that a key of config.json does not change the arithmetic"},
+        {0, "threads", "N", OPTION_NUMBER, &args.threads,
+         "worker threads; default: one per processor"},
+        {0, "dump-after", "PASS", OPTION_STRING, &args.dump_after,
+         "print the program after build, legalize, merge, fold-weights or\n"
+         "fold-constants, and write nothing"},
+        {0, "json", NULL, OPTION_FLAG, &args.json, "report as JSON"},
+        {'q', "quiet", NULL, OPTION_FLAG, &args.quiet, "print nothing but errors"},
+    };
+    cli_parse(&command_export, options, sizeof options / sizeof *options, argc, argv, &source, 1);
+    if (!args.output && !args.dump_after) {
+        fputs("ferry export: expected -o DIR; see `ferry export --help`\n", stderr);
+        return 2;
+    }
+    double start = cli_seconds();
+    ferry_tensors *inputs = NULL;
+    ferry_model *model = NULL;
+    ferry_export_config config;
+    ferry_error error;
+    cli_catch_signals();
+    int status = 0;
+    if (args.inputs && ferry_tensors_load(args.inputs, &inputs, &error) != FERRY_OK) {
+        return cli_fail(&error);
+    }
+    status = configure(&args, inputs, &config);
+    if (status == 0 && ferry_model_open(source, &model, &error) != FERRY_OK)
+        status = cli_fail(&error);
+    if (status == 0) status = export_model(model, &args, &config, start);
+    ferry_model_close(model);
+    ferry_tensors_free(inputs);
+    return status;
+}
+
+const Command command_export = {
+    "export", "SOURCE", "Export a model",
+    "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
+    "shards.\n"
+    "DIR receives model.onnx, model.onnx.data, export.json and config.json, complete or not at "
+    "all.\n"
+    "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
+    run_export};

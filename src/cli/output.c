@@ -1,0 +1,107 @@
+/* Messages, progress and small formats. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int cli_fail(const ferry_error *error) {
+    cli_progress_end();
+    if (*error->where)
+        fprintf(stderr, "ferry: %s: %s\n", error->where, error->message);
+    else
+        fprintf(stderr, "ferry: %s\n", error->message);
+    return ferry_status_exit(error->status);
+}
+
+void cli_note(void *context, const char *text) {
+    (void)context;
+    cli_progress_end();
+    fprintf(stderr, "note: %s\n", text);
+}
+
+void cli_write(void *context, const char *text, size_t length) {
+    (void)context;
+    fwrite(text, 1, length, stdout);
+}
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+const char *cli_bytes(uint64_t bytes) {
+    static char buffers[4][32];
+    static unsigned turn;
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char *buffer = buffers[turn++ % 4];
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(buffer, sizeof buffers[0], unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return buffer;
+}
+
+void cli_json_string(const char *text) {
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            printf("\\u%04x", *text);
+        else
+            putchar(*text);
+    }
+    putchar('"');
+}
+
+int cli_finish(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fputs("ferry: cannot write to standard output\n", stderr);
+    return status ? status : 4;
+}
+
+/* ---- progress ---- */
+
+static volatile sig_atomic_t interrupted;
+static double progress_start, progress_drawn;
+static bool progress_visible;
+
+static void on_signal(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
+void cli_catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_progress(void *context, uint64_t done, uint64_t total) {
+    (void)context;
+    double now = cli_seconds();
+    if (progress_start == 0) progress_start = now;
+    /* Quick work needs no bar; a bar needs no more than ten pictures a second. */
+    if (now - progress_start > 0.5 && now - progress_drawn > 0.1 && isatty(STDERR_FILENO)) {
+        progress_drawn = now;
+        progress_visible = true;
+        fprintf(stderr, "\r%3.0f%%  %s of %s, %s/s\033[K", 100.0 * (double)done / (double)total,
+                cli_bytes(done), cli_bytes(total),
+                cli_bytes((uint64_t)((double)done / (now - progress_start))));
+    }
+    return interrupted != 0;
+}
+
+void cli_progress_end(void) {
+    if (progress_visible) fputs("\r\033[K", stderr);
+    progress_visible = false;
+}

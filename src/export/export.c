@@ -1,0 +1,211 @@
+/* Exporting: build the program, then the passes, in the order in which they are listed. */
+#include "base/error.h"
+#include "export/export.h"
+#include "pass/pass.h"
+#include "run/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ferry_export_config_init(ferry_export_config *config) {
+    *config = (ferry_export_config){.size = sizeof *config, .target = "onnx"};
+}
+
+/* Everything a step needs. */
+typedef struct Export {
+    ferry_exported *exported;
+    const ferry_export_config *config;
+    Program *program;
+    OnnxOptions onnx;
+    ferry_error *error;
+} Export;
+
+static void note(const ferry_export_config *config, const char *text) {
+    if (config->note) config->note(config->note_context, text);
+}
+
+/* ---- the dtype of the computation ---- */
+
+static ferry_dtype checkpoint_dtype(const Checkpoint *checkpoint) {
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        ferry_dtype dtype = checkpoint->tensors[i].tensor->dtype;
+        if (ferry_dtype_is_float(dtype)) return dtype;
+    }
+    return FERRY_F32;
+}
+
+/* ONNX Runtime's CPU provider has float32 kernels for everything and casts float16 around them; it has
+ * none for bfloat16 or float8. */
+static ferry_dtype choose_dtype(const ferry_export_config *config, const Checkpoint *checkpoint) {
+    ferry_dtype stored = checkpoint_dtype(checkpoint);
+    if (config->dtype == FERRY_BF16) {
+        note(config,
+             "bfloat16: ONNX Runtime's CPU provider lacks kernels for it and will refuse the "
+             "model; other providers may not");
+    }
+    if (config->dtype) return config->dtype;
+    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
+    note(config,
+         stored == FERRY_BF16
+             ? "the checkpoint is bfloat16, which ONNX Runtime's CPU provider cannot execute: "
+               "exporting in float32 (--dtype chooses another)"
+             : "the checkpoint is float8: exporting in float32 (--dtype chooses another)");
+    return FERRY_F32;
+}
+
+/* ---- steps ---- */
+
+static ferry_status step_build(Export *ex) {
+    const ferry_export_config *config = ex->config;
+    const Checkpoint *checkpoint = ex->exported->checkpoint;
+    ModelRequest request = {.dtype = choose_dtype(config, checkpoint),
+                            .use_cache = !config->no_cache,
+                            .ignored_keys = config->ignored_config_keys,
+                            .ignored_key_count = config->ignored_config_key_count,
+                            .note = config->note,
+                            .note_context = config->note_context};
+    if (config->task) {
+        request.has_task = task_parse(config->task, &request.task);
+        if (!request.has_task) {
+            return error_set(ex->error, FERRY_INVALID_ARGUMENT, "task",
+                             "\"%s\" is not a task (expected feature-extraction, text-generation, "
+                             "fill-mask, text-classification, token-classification or "
+                             "question-answering)",
+                             config->task);
+        }
+    }
+    InputRequest *inputs;
+    size_t count;
+    TRY(inputs_resolve(config, ex->program, &inputs, &count, ex->error));
+    return model_build(checkpoint, &request, inputs, count, ex->program, ex->error);
+}
+
+static ferry_status step_legalize(Export *ex) {
+    return onnx_legalize(ex->program, &ex->onnx, ex->error);
+}
+
+static ferry_status step_merge(Export *ex) {
+    return pass_merge(ex->program, ex->error);
+}
+
+/* Linked weights are used as they are in the file. */
+static ferry_status step_fold_weights(Export *ex) {
+    if (ex->config->weights == FERRY_WEIGHTS_LINK) return FERRY_OK;
+    return pass_fold_weights(ex->program, ex->error);
+}
+
+static ferry_status step_fold_constants(Export *ex) {
+    return pass_fold_constants(ex->program, reference_evaluate, ex->error);
+}
+
+static const struct {
+    const char *name;
+    ferry_status (*run)(Export *ex);
+} steps[] = {
+    {"build", step_build},
+    {"legalize", step_legalize},
+    {"merge", step_merge},
+    {"fold-weights", step_fold_weights},
+    {"fold-constants", step_fold_constants},
+};
+
+enum { STEP_COUNT = sizeof steps / sizeof *steps };
+
+static ferry_status print_program(const Program *program, ferry_write write, void *context,
+                                  ferry_error *error) {
+    Buffer text = {0};
+    program_print(&text, program);
+    bool failed = text.failed;
+    if (!failed) write(context, buffer_string(&text), text.length);
+    buffer_free(&text);
+    return failed ? error_memory(error, program->architecture, 0) : FERRY_OK;
+}
+
+static ferry_status run_steps(Export *ex) {
+    for (size_t i = 0; i < STEP_COUNT; i++) {
+        TRY(steps[i].run(ex));
+#ifdef FERRY_VERIFY
+        TRY(program_verify(ex->program, steps[i].name, ex->error));
+#endif
+        const char *wanted = ex->config->dump_after;
+        if (wanted && ex->config->dump && strcmp(wanted, steps[i].name) == 0) {
+            TRY(print_program(ex->program, ex->config->dump, ex->config->dump_context, ex->error));
+        }
+    }
+    return FERRY_OK;
+}
+
+/* ---- configuration ---- */
+
+static ferry_status check_config(const ferry_export_config *config, ferry_error *error) {
+    if (config->size != sizeof *config) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, "ferry_export_config",
+                         "expected a structure of %zu bytes, found %zu: call "
+                         "ferry_export_config_init, and build against the library's own headers",
+                         sizeof *config, config->size);
+    }
+    if (!config->target || strcmp(config->target, "onnx") != 0) {
+        return error_set(error, FERRY_UNSUPPORTED, "target",
+                         "\"%s\" is not a target (expected onnx)",
+                         config->target ? config->target : "");
+    }
+    if (config->opset && (config->opset < ONNX_MIN_OPSET || config->opset > ONNX_MAX_OPSET)) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, "opset", "expected %d to %d, found %d",
+                         ONNX_MIN_OPSET, ONNX_MAX_OPSET, config->opset);
+    }
+    if (config->dtype && config->dtype != FERRY_F32 && config->dtype != FERRY_F16 &&
+        config->dtype != FERRY_BF16 && config->dtype != FERRY_F64) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, "dtype",
+                         "expected float32, float16, bfloat16 or float64, found %s",
+                         ferry_dtype_name(config->dtype));
+    }
+    for (size_t i = 0; config->dump_after && i <= STEP_COUNT; i++) {
+        if (i == STEP_COUNT) {
+            return error_set(
+                error, FERRY_INVALID_ARGUMENT, "dump-after",
+                "\"%s\" is not a pass (expected build, legalize, merge, fold-weights or "
+                "fold-constants)",
+                config->dump_after);
+        }
+        if (strcmp(steps[i].name, config->dump_after) == 0) break;
+    }
+    return FERRY_OK;
+}
+
+ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
+                          ferry_exported **out, ferry_error *error) {
+    error_clear(error);
+    *out = NULL;
+    TRY(check_config(config, error));
+    ferry_exported *exported = calloc(1, sizeof *exported);
+    if (!exported) return error_memory(error, "export", sizeof *exported);
+    exported->checkpoint = model->checkpoint;
+    exported->config = *config;
+    if (!exported->config.opset) exported->config.opset = ONNX_DEFAULT_OPSET;
+    exported->program = program_new();
+    Export ex = {.exported = exported,
+                 .config = &exported->config,
+                 .program = exported->program,
+                 .onnx = {.opset = exported->config.opset},
+                 .error = error};
+    ferry_status status = ex.program ? run_steps(&ex) : error_memory(error, "export", 0);
+    if (status == FERRY_OK) {
+        status = manifest_make(&exported->manifest, ex.program, &exported->config, error);
+    }
+    /* The caller's inputs and options live only as long as this call. */
+    exported->config.inputs = NULL;
+    exported->config.task = exported->config.dynamic_shapes = exported->config.dump_after = NULL;
+    exported->config.ignored_config_keys = NULL;
+    if (status == FERRY_OK)
+        *out = exported;
+    else
+        ferry_exported_free(exported);
+    return status;
+}
+
+ferry_status ferry_exported_print(ferry_exported *exported, ferry_write write, void *context,
+                                  ferry_error *error) {
+    error_clear(error);
+    TRY(exported_program(exported, error));
+    return print_program(exported->program, write, context, error);
+}

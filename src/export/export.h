@@ -1,0 +1,65 @@
+/* Private parts of the public handles. */
+#ifndef EXPORT_EXPORT_H
+#define EXPORT_EXPORT_H
+
+#include "base/pool.h"
+#include "format/json.h"
+#include "graph/program.h"
+#include "run/onnxruntime.h"
+#include "source/checkpoint/checkpoint.h"
+#include "source/checkpoint/model.h"
+#include "target/onnx/onnx.h"
+#include <ferry/ferry.h>
+
+struct ferry_model {
+    Checkpoint *checkpoint;
+};
+
+/* Everything that export.json holds. */
+typedef struct Manifest {
+    Arena arena;
+    const char *format;       /* "onnx" */
+    const char *file;         /* "model.onnx" */
+    const char *architecture; /* "LlamaForCausalLM" */
+    const char *dtype;        /* "float32" */
+    ferry_port *inputs, *outputs;
+    size_t input_count, output_count;
+    json_t *json; /* the document; owned */
+} Manifest;
+
+struct ferry_exported {
+    Manifest manifest;
+    const char *directory; /* in the manifest's arena; NULL until saved or loaded */
+
+    /* of a fresh export; NULL in a loaded one */
+    Checkpoint *checkpoint;
+    ferry_export_config config;
+
+    Program *program;   /* legalized; read from the file on demand in a loaded export */
+    MappedFile weights; /* behind a program that was read */
+    Arena files;        /* names of mapped files */
+    Pool *pool;
+    OnnxRuntime *runtime;
+    OnnxSession *session;
+};
+
+/* ---- inputs.c ---- */
+
+/* The inputs that a configuration asks for; `*inputs` is in the program's arena. */
+ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
+                            InputRequest **inputs, size_t *count, ferry_error *error);
+
+/* ---- manifest.c ---- */
+
+/* Describe the program; `config` is how it was exported. */
+ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_export_config *config,
+                           ferry_error *error);
+ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error);
+void manifest_free(Manifest *manifest);
+
+/* ---- exported.c ---- */
+
+/* The program of an export, read from its file when it was loaded. */
+ferry_status exported_program(ferry_exported *exported, ferry_error *error);
+
+#endif

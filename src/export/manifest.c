@@ -1,0 +1,215 @@
+/* export.json: what an export holds, in the schema (version 1) of transformers.exporters, so that its
+ * from_pretrained loads our directories and we load its. What only ferry knows is under "ferry" in the
+ * metadata, which other readers skip. */
+#include "base/error.h"
+#include "export/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCHEMA_VERSION = 1 };
+
+/* ---- writing ---- */
+
+static json_t *text_of_tree(const Tree *tree) {
+    Buffer text = {0};
+    tree_print(&text, tree);
+    json_t *json = text.failed ? NULL : json_string(buffer_string(&text));
+    buffer_free(&text);
+    return json;
+}
+
+static json_t *text_of_size(const Sym *size) {
+    Buffer text = {0};
+    sym_print(&text, size);
+    json_t *json = text.failed ? NULL : json_string(buffer_string(&text));
+    buffer_free(&text);
+    return json;
+}
+
+/* A size to stand for a symbolic one, where the schema wants a number: as a tracer's sample has it. */
+static int64_t sample_size(const Sym *size, int64_t wanted) {
+    if (sym_is_const(size)) return size->value;
+    int64_t sample = wanted < size->lower ? size->lower : wanted;
+    return sample > size->upper ? size->upper : sample;
+}
+
+static json_t *describe_input(const Value *value) {
+    static const int64_t samples[FERRY_MAX_RANK] = {2, 8, 8, 8, 8, 8, 8, 8};
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < value->rank; d++) {
+        json_array_append_new(shape, json_integer(sample_size(value->shape[d], samples[d])));
+    }
+    return json_pack("{s:i, s:o, s:s}", "rank", (int)value->rank, "shape", shape, "dtype",
+                     ferry_dtype_name(value->dtype));
+}
+
+static json_t *describe_port(const char *name, const Value *value) {
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < value->rank; d++) {
+        json_array_append_new(shape, text_of_size(value->shape[d]));
+    }
+    return json_pack("{s:s, s:s, s:o}", "name", name, "dtype", ferry_dtype_name(value->dtype),
+                     "shape", shape);
+}
+
+static bool is_dynamic(const Program *program) {
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Value *value = program->inputs.items[i].value;
+        for (uint32_t d = 0; d < value->rank; d++) {
+            if (!sym_is_const(value->shape[d])) return true;
+        }
+    }
+    return false;
+}
+
+static json_t *describe_config(const Program *program, const ferry_export_config *config) {
+    return json_pack("{s:b, s:n, s:s, s:i, s:b, s:n, s:b, s:b}", "dynamic", is_dynamic(program),
+                     "dynamic_shapes", "export_format", "onnx", "opset_version", config->opset,
+                     "optimize", 1, "ort_fusions", "prefer_deferred_runtime_asserts_over_guards", 0,
+                     "strict", 0);
+}
+
+static json_t *describe_ranges(const Program *program) {
+    json_t *ranges = json_object();
+    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
+        const Sym *symbol = program->symbols.symbols.items[i];
+        json_t *upper = symbol->upper == SYM_UNBOUNDED ? json_null() : json_integer(symbol->upper);
+        json_object_set_new(ranges, symbol->name,
+                            json_pack("[I, o]", (json_int_t)symbol->lower, upper));
+    }
+    return ranges;
+}
+
+/* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
+static json_t *describe_ferry(Program *program, const ferry_export_config *config) {
+    json_t *inputs = json_array(), *outputs = json_array();
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        json_array_append_new(
+            inputs, describe_port(onnx_input_name(program, i), program->inputs.items[i].value));
+    }
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        json_array_append_new(
+            outputs, describe_port(onnx_output_name(program, i), program->outputs.items[i].value));
+    }
+    bool link = config->weights == FERRY_WEIGHTS_LINK;
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
+                     link ? "link" : "copy", "version", ferry_version(), "ranges",
+                     describe_ranges(program), "inputs", inputs, "outputs", outputs);
+}
+
+static json_t *describe_program(Program *program, const ferry_export_config *config) {
+    json_t *kwargs = json_object();
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Port *port = &program->inputs.items[i];
+        json_object_set_new(kwargs, port->name, describe_input(port->value));
+    }
+    return json_pack("{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:{}, s:[], s:o}",
+                     "architecture", program->architecture, "packages", "ferry", ferry_version(),
+                     "export_config", describe_config(program, config), "export_dtype",
+                     ferry_dtype_name(program->dtype), "export_device", "cpu", "kwargs", kwargs,
+                     "in_spec", text_of_tree(program->input_tree), "out_spec",
+                     text_of_tree(program->output_tree), "in_constants", "out_constants", "ferry",
+                     describe_ferry(program, config));
+}
+
+/* ---- reading ---- */
+
+static ferry_status bad_manifest(const char *path, const char *expected, const json_t *found,
+                                 ferry_error *error) {
+    return error_set(error, FERRY_BAD_FORMAT, path, "expected %s, found %s", expected,
+                     json_kind(found));
+}
+
+/* Fill one list of ports from the "ferry" part; absent in other exporters' manifests. */
+static ferry_status read_ports(Manifest *manifest, const char *path, json_t *list,
+                               ferry_port **ports, size_t *count, ferry_error *error) {
+    size_t length = json_array_size(list);
+    *ports = ARENA_ARRAY(&manifest->arena, ferry_port, length);
+    *count = 0;
+    if (!*ports) return error_memory(error, path, 0);
+    for (size_t i = 0; i < length; i++) {
+        json_t *entry = json_array_get(list, i), *shape = json_object_get(entry, "shape");
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+        ferry_port *port = &(*ports)[i];
+        if (!name || !dtype || !json_is_array(shape) || json_array_size(shape) > FERRY_MAX_RANK) {
+            return bad_manifest(path, "inputs and outputs with name, dtype and shape", entry,
+                                error);
+        }
+        *port = (ferry_port){
+            .name = name, .dtype = ferry_dtype_parse(dtype), .rank = json_array_size(shape)};
+        for (size_t d = 0; d < port->rank; d++) {
+            const char *size = json_string_value(json_array_get(shape, d));
+            port->shape[d] = size ? size : "?";
+        }
+    }
+    *count = length;
+    return FERRY_OK;
+}
+
+/* Take the fields that the rest of ferry uses out of the document. */
+static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *error) {
+    json_t *components = json_object_get(manifest->json, "components");
+    json_t *component = json_object_get(components, "model");
+    if (!component && json_object_size(components) == 1) {
+        component = json_object_iter_value(json_object_iter(components));
+    }
+    if (!component) {
+        return error_set(
+            error, FERRY_UNSUPPORTED, path,
+            "expected one component, found %zu: exports with several components cannot "
+            "be run as one",
+            json_object_size(components));
+    }
+    json_t *metadata = json_object_get(component, "metadata");
+    json_t *own = json_object_get(metadata, "ferry");
+    manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
+    manifest->file = json_string_value(json_object_get(component, "file"));
+    manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
+    manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));
+    if (!manifest->format)
+        return bad_manifest(path, "\"export_format\" to be a string", NULL, error);
+    if (!manifest->file || !path_is_contained(manifest->file)) {
+        return bad_manifest(path, "\"file\" to name a file inside the directory",
+                            json_object_get(component, "file"), error);
+    }
+    if (!manifest->architecture) manifest->architecture = "";
+    if (!manifest->dtype) manifest->dtype = "none";
+    TRY(read_ports(manifest, path, json_object_get(own, "inputs"), &manifest->inputs,
+                   &manifest->input_count, error));
+    return read_ports(manifest, path, json_object_get(own, "outputs"), &manifest->outputs,
+                      &manifest->output_count, error);
+}
+
+ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_export_config *config,
+                           ferry_error *error) {
+    manifest->json = json_pack("{s:i, s:s, s:{s:{s:s, s:o}}}", "schema_version", SCHEMA_VERSION,
+                               "export_format", "onnx", "components", "model", "file", "model.onnx",
+                               "metadata", describe_program(program, config));
+    if (!manifest->json) return error_memory(error, "export.json", 0);
+    return adopt(manifest, "export.json", error);
+}
+
+ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error) {
+    const char *path = path_join(&manifest->arena, directory, "export.json");
+    if (!path_exists(path)) {
+        return error_set(error, FERRY_NOT_FOUND, directory,
+                         "does not appear to have a file named export.json: not a saved export");
+    }
+    TRY(json_read_object(path, &manifest->json, error));
+    json_t *version = json_object_get(manifest->json, "schema_version");
+    if (json_integer_value(version) > SCHEMA_VERSION) {
+        return error_set(error, FERRY_UNSUPPORTED, path,
+                         "expected schema_version %d, found %" PRId64
+                         ": written by a newer version",
+                         SCHEMA_VERSION, (int64_t)json_integer_value(version));
+    }
+    return adopt(manifest, path, error);
+}
+
+void manifest_free(Manifest *manifest) {
+    json_decref(manifest->json);
+    arena_free(&manifest->arena);
+}

@@ -1,0 +1,133 @@
+/* Saving: all files are written beside their places, and put there when every one is complete. */
+#include "base/error.h"
+#include "export/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 8 };
+
+typedef struct Save {
+    ferry_exported *exported;
+    const char *directory;
+    Arena arena;
+    OutputFile files[MAX_FILES]; /* in the order in which they are committed */
+    size_t count;
+    ferry_export_sizes sizes;
+    ferry_error *error;
+} Save;
+
+/* A file of the export, opened beside its place; NULL after a failure. */
+static OutputFile *open_file(Save *save, const char *name, uint64_t size, ferry_status *status) {
+    OutputFile *file = &save->files[save->count];
+    *status = output_open(file, path_join(&save->arena, save->directory, name), size, save->error);
+    if (*status != FERRY_OK) return NULL;
+    save->count++;
+    return file;
+}
+
+static bool same_file(const char *a, const char *b) {
+    struct stat left, right;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}
+
+/* Copy a file of the checkpoint, where it has one, unless it is there already. */
+static ferry_status copy_file(Save *save, const char *name) {
+    const char *from = path_join(&save->arena, save->exported->checkpoint->directory, name);
+    const char *to = path_join(&save->arena, save->directory, name);
+    if (!path_exists(from) || same_file(from, to)) return FERRY_OK;
+    MappedFile source;
+    TRY(file_map(from, &save->arena, &source, save->error));
+    ferry_status status;
+    OutputFile *file = open_file(save, name, 0, &status);
+    if (file) status = output_write(file, 0, source.bytes, source.size, save->error);
+    file_unmap(&source);
+    return status;
+}
+
+static ferry_status write_manifest(Save *save) {
+    ferry_status status;
+    char *text = json_dumps(save->exported->manifest.json, JSON_INDENT(2));
+    if (!text) return error_memory(save->error, "export.json", 0);
+    size_t length = strlen(text);
+    text[length] = '\n'; /* in the place of the terminating zero */
+    OutputFile *file = open_file(save, "export.json", 0, &status);
+    if (file) status = output_write(file, 0, text, length + 1, save->error);
+    free(text);
+    return status;
+}
+
+static bool onnx_progress(void *context, uint64_t done, uint64_t total) {
+    const ferry_export_config *config = context;
+    return config->progress(config->progress_context, done, total);
+}
+
+static ferry_status write_onnx(Save *save) {
+    ferry_exported *exported = save->exported;
+    const ferry_export_config *config = &exported->config;
+    OnnxOptions options = {.opset = config->opset,
+                           .link = config->weights == FERRY_WEIGHTS_LINK,
+                           .directory = save->directory,
+                           .data_name = "model.onnx.data",
+                           .progress_context = (void *)(uintptr_t)config};
+    if (config->progress) options.progress = onnx_progress;
+    ferry_status status = FERRY_OK;
+    OutputFile *data = NULL;
+    uint64_t size = onnx_data_size(exported->program, &options);
+    if (size) data = open_file(save, options.data_name, size, &status);
+    if (status != FERRY_OK) return status;
+    OutputFile *model = open_file(save, exported->manifest.file, 0, &status);
+    if (!model) return status;
+    /* A thread costs more than the copying of a few mebibytes. */
+    if (size > 8 << 20) options.pool = pool_new(config->threads);
+    OnnxSizes sizes;
+    status = onnx_write(exported->program, &options, model, data, &sizes, save->error);
+    pool_free(options.pool);
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.model_bytes,
+                                       .weight_bytes = sizes.data_bytes,
+                                       .nodes = sizes.nodes,
+                                       .weights = sizes.initializers};
+    return status;
+}
+
+static ferry_status write_all(Save *save) {
+    TRY(write_onnx(save));
+    TRY(copy_file(save, "config.json"));
+    TRY(copy_file(save, "generation_config.json"));
+    return write_manifest(save);
+}
+
+/* Put every file in its place; drop a data file of an earlier export that nothing refers to now. */
+static ferry_status commit_all(Save *save) {
+    for (size_t i = 0; i < save->count; i++) TRY(output_commit(&save->files[i], save->error));
+    if (save->sizes.weight_bytes == 0) {
+        unlink(path_join(&save->arena, save->directory, "model.onnx.data"));
+    }
+    return FERRY_OK;
+}
+
+ferry_status ferry_exported_save(ferry_exported *exported, const char *directory,
+                                 ferry_export_sizes *sizes, ferry_error *error) {
+    error_clear(error);
+    if (!exported->checkpoint) {
+        return error_set(error, FERRY_UNSUPPORTED, directory,
+                         "a loaded export cannot be saved again: copy its directory");
+    }
+    Save save = {.exported = exported, .error = error};
+    bool created = false;
+    save.directory = arena_string(&exported->manifest.arena, directory);
+    ferry_status status = path_make_directory(directory, &created, error);
+    if (status == FERRY_OK) status = write_all(&save);
+    if (status == FERRY_OK) status = commit_all(&save);
+    for (size_t i = 0; i < save.count; i++) output_discard(&save.files[i]);
+    if (status != FERRY_OK && created) rmdir(directory);
+    if (status == FERRY_OK) {
+        exported->directory = save.directory;
+        if (sizes) *sizes = save.sizes;
+    }
+    arena_free(&save.arena);
+    return status;
+}

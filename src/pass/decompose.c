@@ -1,0 +1,166 @@
+/* Decompositions of higher-level operations into simpler ones, for targets that cannot take them.
+ * Written once, with the builder; they serve every target. */
+#include "pass/pass.h"
+
+#include <math.h>
+#include <string.h>
+
+static Value *tensor_arg(const Node *node, uint32_t i) {
+    return node->args[i].kind == VALUE_TENSOR ? node->args[i].tensor : NULL;
+}
+
+static bool is_half(ferry_dtype dtype) {
+    return dtype == FERRY_F16 || dtype == FERRY_BF16;
+}
+
+/* The most negative finite number of a dtype, which a mask adds to a score. */
+static double lowest(ferry_dtype dtype) {
+    if (dtype == FERRY_F16) return -65504.0;
+    if (dtype == FERRY_BF16) return -3.3895313892515355e38;
+    return -3.4028234663852886e38;
+}
+
+static Value *zero(Builder *b, ferry_dtype dtype) {
+    return build_full(b, NULL, 0, 0, dtype);
+}
+
+/* ---- layers ---- */
+
+static Value *decompose_linear(Builder *b, const Node *node) {
+    Value *bias = tensor_arg(node, 2);
+    Value *transposed = build_transpose(b, tensor_arg(node, 1), 0, 1);
+    Value *product = build_matmul(b, tensor_arg(node, 0), transposed);
+    return bias ? build_add(b, product, bias) : product;
+}
+
+/* x / sqrt(mean(x^2) + eps) * weight, in float32 for half precisions. */
+static Value *decompose_rms_norm(Builder *b, const Node *node) {
+    Value *input = tensor_arg(node, 0), *weight = tensor_arg(node, 2);
+    ferry_dtype dtype = input->dtype;
+    Value *x = is_half(dtype) ? build_to(b, input, FERRY_F32) : input;
+    int dims = (int)node->args[1].integers.count;
+    Value *mean = build_scalar(b, OP_POW_SCALAR, x, 2);
+    for (int d = 1; d <= dims; d++) mean = build_reduce(b, OP_MEAN, mean, -d, true);
+    const Arg eps[] = {arg_tensor(mean), arg_float(node->args[3].number)};
+    Value *deviation = build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2));
+    Value *normed = build_to(b, build_binary(b, OP_DIV, x, deviation), dtype);
+    return weight ? build_mul(b, normed, weight) : normed;
+}
+
+static Value *decompose_silu(Builder *b, const Node *node) {
+    Value *x = tensor_arg(node, 0);
+    return build_mul(b, x, build_unary(b, OP_SIGMOID, x));
+}
+
+/* 0.5 x (1 + erf(x / sqrt 2)), or 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+static Value *decompose_gelu(Builder *b, const Node *node) {
+    Value *x = tensor_arg(node, 0), *inner;
+    if (strcmp(node->args[1].string, "tanh") == 0) {
+        Value *cube =
+            build_scalar(b, OP_MUL_SCALAR, build_scalar(b, OP_POW_SCALAR, x, 3), 0.044715);
+        inner = build_scalar(b, OP_MUL_SCALAR, build_add(b, x, cube), 0.7978845608028654);
+        inner = build_unary(b, OP_TANH, inner);
+    } else {
+        inner = build_unary(b, OP_ERF, build_scalar(b, OP_MUL_SCALAR, x, 0.7071067811865476));
+    }
+    Value *half = build_scalar(b, OP_MUL_SCALAR, x, 0.5);
+    return build_mul(b, half, build_scalar(b, OP_ADD_SCALAR, inner, 1));
+}
+
+static Value *decompose_rsqrt(Builder *b, const Node *node) {
+    return build_unary(b, OP_RECIPROCAL, build_unary(b, OP_SQRT, tensor_arg(node, 0)));
+}
+
+/* ---- attention ---- */
+
+/* bool [1, 1, queries, keys]: key j is visible to query i when j <= i */
+static Value *causal_mask(Builder *b, const Sym *queries, const Sym *keys) {
+    Value *rows = build_unsqueeze(b, build_arange(b, build_const(b, 0), queries, FERRY_I64), 1);
+    Value *columns = build_unsqueeze(b, build_arange(b, build_const(b, 0), keys, FERRY_I64), 0);
+    Value *visible = build_binary(b, OP_LE, columns, rows);
+    return build_unsqueeze(b, build_unsqueeze(b, visible, 0), 0);
+}
+
+/* softmax(query key^T scale + mask) value. With grouped heads the queries of a group are folded into
+ * its rows, [batch, groups of heads, group * length, size], so keys and values are never repeated.
+ * A row that a bool mask hides entirely gives zeros. */
+static Value *decompose_attention(Builder *b, const Node *node) {
+    Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
+    Value *mask = tensor_arg(node, 3), *attended = NULL;
+    const Sym *batch = query->shape[0], *heads = query->shape[1], *length = query->shape[2];
+    const Sym *kv_heads = key->shape[1], *keys = key->shape[2];
+    bool grouped = heads != kv_heads;
+    SymTable *symbols = &b->program->symbols;
+    const Sym *rows =
+        grouped ? sym_mul(symbols, sym_floordiv(symbols, heads, kv_heads), length) : length;
+
+    Value *scaled = build_scalar(b, OP_MUL_SCALAR, query, node->args[5].number);
+    if (grouped) {
+        scaled =
+            build_view(b, scaled, (const Sym *const[]){batch, kv_heads, rows, query->shape[3]}, 4);
+    }
+    Value *scores = build_matmul(b, scaled, build_transpose(b, key, 2, 3));
+    if (grouped)
+        scores = build_view(b, scores, (const Sym *const[]){batch, heads, length, keys}, 4);
+    if (node->args[4].boolean) mask = causal_mask(b, length, keys);
+    if (mask && mask->dtype == FERRY_BOOL) {
+        if (!node->args[4].boolean) attended = build_reduce(b, OP_ANY, mask, -1, true);
+        Value *hidden = build_full(b, NULL, 0, lowest(query->dtype), query->dtype);
+        mask = build_where(b, mask, zero(b, query->dtype), hidden);
+    }
+    if (mask) scores = build_add(b, scores, mask);
+    Value *weights = build_softmax(b, scores, -1);
+    if (grouped)
+        weights = build_view(b, weights, (const Sym *const[]){batch, kv_heads, rows, keys}, 4);
+    Value *context = build_matmul(b, weights, value);
+    if (grouped) {
+        context =
+            build_view(b, context, (const Sym *const[]){batch, heads, length, value->shape[3]}, 4);
+    }
+    return attended ? build_where(b, attended, context, zero(b, query->dtype)) : context;
+}
+
+/* (x1, x2) -> (-x2, x1) over the halves of the last dimension. */
+static Value *rotate_halves(Builder *b, Value *x, int64_t width) {
+    Value *first = build_slice_const(b, x, -1, 0, width / 2);
+    Value *second = build_slice_const(b, x, -1, width / 2, width);
+    return build_cat(b, (Value *const[]){build_unary(b, OP_NEG, second), first}, 2, -1);
+}
+
+/* The same over neighbouring pairs. */
+static Value *rotate_pairs(Builder *b, Value *x, int64_t width) {
+    const Sym *pairs[FERRY_MAX_RANK];
+    memcpy(pairs, x->shape, x->rank * sizeof *pairs);
+    pairs[x->rank - 1] = build_const(b, width / 2);
+    pairs[x->rank] = build_const(b, 2);
+    Value *columns = build_view(b, x, pairs, x->rank + 1);
+    Value *first = build_slice_const(b, columns, -1, 0, 1);
+    Value *second = build_slice_const(b, columns, -1, 1, 2);
+    Value *swapped = build_cat(b, (Value *const[]){build_unary(b, OP_NEG, second), first}, 2, -1);
+    return build_view(b, swapped, x->shape, x->rank);
+}
+
+static Value *decompose_rotary(Builder *b, const Node *node) {
+    Value *self = tensor_arg(node, 0), *cosine = tensor_arg(node, 1), *sine = tensor_arg(node, 2);
+    int64_t width = build_dim(b, cosine, -1)->value, size = build_dim(b, self, -1)->value;
+    Value *x = width < size ? build_slice_const(b, self, -1, 0, width) : self;
+    Value *rotated = node->args[3].boolean ? rotate_pairs(b, x, width) : rotate_halves(b, x, width);
+    Value *result = build_add(b, build_mul(b, x, cosine), build_mul(b, rotated, sine));
+    if (width == size) return result;
+    Value *rest = build_slice_const(b, self, -1, width, size);
+    return build_cat(b, (Value *const[]){result, rest}, 2, -1);
+}
+
+static const Decomposition decompositions[OP_COUNT] = {
+    [OP_LINEAR] = decompose_linear,
+    [OP_RMS_NORM] = decompose_rms_norm,
+    [OP_SILU] = decompose_silu,
+    [OP_GELU] = decompose_gelu,
+    [OP_RSQRT] = decompose_rsqrt,
+    [OP_ATTENTION] = decompose_attention,
+    [OP_ROTARY_EMBEDDING] = decompose_rotary,
+};
+
+Decomposition decompose_find(Op op) {
+    return decompositions[op];
+}

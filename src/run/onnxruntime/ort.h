@@ -1,0 +1,171 @@
+/* Private to src/run/onnxruntime: the part of ONNX Runtime's C API that ferry calls, declared here
+ * because the runtime is loaded and not linked, and what the files of this folder share.
+ *
+ * OrtApi is a table of function pointers that only ever grows at its end, so a slot number means
+ * the same function in every release. All slots below exist since the first release of the table.
+ * Names are ONNX Runtime's own. A function that returns OrtStatus returns NULL for success. */
+#ifndef RUN_ONNXRUNTIME_ORT_H
+#define RUN_ONNXRUNTIME_ORT_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "run/onnxruntime.h"
+
+#include <stddef.h>
+
+typedef struct OrtStatus OrtStatus;
+typedef struct OrtEnv OrtEnv;
+typedef struct OrtSession OrtSession;
+typedef struct OrtSessionOptions OrtSessionOptions;
+typedef struct OrtRunOptions OrtRunOptions;
+typedef struct OrtValue OrtValue;
+typedef struct OrtTypeInfo OrtTypeInfo;
+typedef struct OrtTensorInfo OrtTensorInfo; /* OrtTensorTypeAndShapeInfo */
+typedef struct OrtMemoryInfo OrtMemoryInfo;
+typedef struct OrtAllocator OrtAllocator;
+
+enum {
+    ORT_API_VERSION = 17, /* the table asked for; also the oldest minor version of 1.x accepted */
+    ORT_LOGGING_LEVEL_ERROR = 3,
+    ORT_ARENA_ALLOCATOR = 1,
+    ORT_MEMORY_DEFAULT = 0,
+};
+
+typedef void (*OrtUnused)(void);
+
+typedef struct OrtApi {
+    OrtUnused unused_0[2];
+    const char *(*GetErrorMessage)(const OrtStatus *status);
+    OrtStatus *(*CreateEnv)(int severity, const char *log_id, OrtEnv **out);
+    OrtUnused unused_4[2];
+    OrtStatus *(*DisableTelemetryEvents)(const OrtEnv *env);
+    OrtStatus *(*CreateSession)(const OrtEnv *env, const char *path,
+                                const OrtSessionOptions *options, OrtSession **out);
+    OrtUnused unused_8[1];
+    OrtStatus *(*Run)(OrtSession *session, const OrtRunOptions *options,
+                      const char *const *input_names, const OrtValue *const *inputs,
+                      size_t input_count, const char *const *output_names, size_t output_count,
+                      OrtValue **outputs);
+    OrtStatus *(*CreateSessionOptions)(OrtSessionOptions **out);
+    OrtUnused unused_11[13];
+    OrtStatus *(*SetIntraOpNumThreads)(OrtSessionOptions *options, int threads);
+    OrtUnused unused_25[5];
+    OrtStatus *(*SessionGetInputCount)(const OrtSession *session, size_t *out);
+    OrtStatus *(*SessionGetOutputCount)(const OrtSession *session, size_t *out);
+    OrtUnused unused_32[1];
+    OrtStatus *(*SessionGetInputTypeInfo)(const OrtSession *session, size_t index,
+                                          OrtTypeInfo **out);
+    OrtUnused unused_34[2];
+    OrtStatus *(*SessionGetInputName)(const OrtSession *session, size_t index,
+                                      OrtAllocator *allocator, char **out);
+    OrtStatus *(*SessionGetOutputName)(const OrtSession *session, size_t index,
+                                       OrtAllocator *allocator, char **out);
+    OrtUnused unused_38[11];
+    OrtStatus *(*CreateTensorWithDataAsOrtValue)(const OrtMemoryInfo *memory, void *data,
+                                                 size_t size, const int64_t *shape, size_t rank,
+                                                 int element_type, OrtValue **out);
+    OrtStatus *(*IsTensor)(const OrtValue *value, int *out);
+    OrtStatus *(*GetTensorMutableData)(OrtValue *value, void **out);
+    OrtUnused unused_52[3];
+    OrtStatus *(*CastTypeInfoToTensorInfo)(const OrtTypeInfo *info, const OrtTensorInfo **out);
+    OrtUnused unused_56[4];
+    OrtStatus *(*GetTensorElementType)(const OrtTensorInfo *info, int *out);
+    OrtStatus *(*GetDimensionsCount)(const OrtTensorInfo *info, size_t *out);
+    OrtStatus *(*GetDimensions)(const OrtTensorInfo *info, int64_t *out, size_t rank);
+    OrtUnused unused_63[2];
+    OrtStatus *(*GetTensorTypeAndShape)(const OrtValue *value, OrtTensorInfo **out);
+    OrtUnused unused_66[3];
+    OrtStatus *(*CreateCpuMemoryInfo)(int allocator_type, int memory_type, OrtMemoryInfo **out);
+    OrtUnused unused_70[6];
+    OrtStatus *(*AllocatorFree)(OrtAllocator *allocator, void *pointer);
+    OrtUnused unused_77[1];
+    OrtStatus *(*GetAllocatorWithDefaultOptions)(OrtAllocator **out);
+    OrtUnused unused_79[13];
+    void (*ReleaseEnv)(OrtEnv *env);
+    void (*ReleaseStatus)(OrtStatus *status);
+    void (*ReleaseMemoryInfo)(OrtMemoryInfo *memory);
+    void (*ReleaseSession)(OrtSession *session);
+    void (*ReleaseValue)(OrtValue *value);
+    OrtUnused unused_97[1];
+    void (*ReleaseTypeInfo)(OrtTypeInfo *info);
+    void (*ReleaseTensorTypeAndShapeInfo)(OrtTensorInfo *info);
+    void (*ReleaseSessionOptions)(OrtSessionOptions *options);
+} OrtApi;
+
+#define ORT_SLOT(name, slot)                                                                       \
+    _Static_assert(offsetof(OrtApi, name) == (slot) * sizeof(OrtUnused), #name " is misplaced")
+ORT_SLOT(CreateEnv, 3);
+ORT_SLOT(DisableTelemetryEvents, 6);
+ORT_SLOT(Run, 9);
+ORT_SLOT(SetIntraOpNumThreads, 24);
+ORT_SLOT(SessionGetInputCount, 30);
+ORT_SLOT(SessionGetInputTypeInfo, 33);
+ORT_SLOT(SessionGetOutputName, 37);
+ORT_SLOT(CreateTensorWithDataAsOrtValue, 49);
+ORT_SLOT(CastTypeInfoToTensorInfo, 55);
+ORT_SLOT(GetTensorElementType, 60);
+ORT_SLOT(GetTensorTypeAndShape, 65);
+ORT_SLOT(CreateCpuMemoryInfo, 69);
+ORT_SLOT(AllocatorFree, 76);
+ORT_SLOT(GetAllocatorWithDefaultOptions, 78);
+ORT_SLOT(ReleaseEnv, 92);
+ORT_SLOT(ReleaseSessionOptions, 100);
+
+typedef struct OrtApiBase {
+    const OrtApi *(*GetApi)(uint32_t version);
+    const char *(*GetVersionString)(void);
+} OrtApiBase;
+
+struct OnnxRuntime {
+    Arena arena;
+    const OrtApi *api;
+    const char *version;
+    const char *path;
+    OrtEnv *env;
+    OrtMemoryInfo *memory; /* describes memory of the CPU */
+};
+
+struct OnnxSession {
+    Arena arena;
+    OnnxRuntime *runtime;
+    OrtSession *session;
+    const char *path;
+    size_t input_count;
+    const char **inputs;
+    ferry_dtype *input_dtypes;
+    size_t output_count;
+    const char **outputs;
+};
+
+/* FERRY_OK for NULL. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>", and `status`
+ * is released. */
+ferry_status ort_check(const OnnxRuntime *runtime, OrtStatus *status, const char *where,
+                       const char *what, ferry_error *error);
+
+/* ONNX's number for an element type (the same as in TensorProto), and back; 0 and
+ * FERRY_DTYPE_NONE where the other side has no such type. */
+int ort_element_type(ferry_dtype dtype);
+ferry_dtype ort_dtype(int element_type);
+
+/* True for a version string from "1.17" on. */
+bool ort_version_accepted(const char *version);
+
+/* ---- search.c ---- */
+
+/* Library files that may be ONNX Runtime, in the order to try them, and the places that were
+ * searched, as text for a message. */
+typedef struct OrtSearch {
+    Arena arena;
+    VEC(const char *) files;
+    VEC(const char *) places;
+} OrtSearch;
+
+/* Look in `directory` and where a release or a Python package keeps the library below it. */
+void ort_search_directory(OrtSearch *search, const char *directory);
+
+/* Look in the Python environments and node_modules that belong to this process's surroundings. */
+void ort_search_packages(OrtSearch *search);
+
+void ort_search_free(OrtSearch *search);
+
+#endif

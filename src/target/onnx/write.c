@@ -1,0 +1,406 @@
+/* Writing the model: initializers first (large ones to the data file, streamed), then the graph.
+ *
+ * ModelProto
+ *   ir_version, producer, opset_import, metadata_props
+ *   graph: node*, initializer*, input*, output*, value_info*
+ * A tensor of more than 256 bytes lives in the data file, at an offset that is a multiple of 64 (of
+ * 4096 from a mebibyte on, so that it can be mapped), in the order of the program's weights. */
+#include "base/error.h"
+#include "format/protobuf.h"
+#include "pass/pass.h"
+#include "target/onnx/emit.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INLINE_LIMIT = 256, CHUNK_BYTES = 1 << 20 };
+
+/* ---- legalization ---- */
+
+static bool accepts(const void *context, const Node *node) {
+    return onnx_accepts(context, node);
+}
+
+ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_error *error) {
+    const Onnx probe = {.options = options};
+    return pass_legalize(program, "onnx", accepts, &probe, error);
+}
+
+/* ---- names of inputs and outputs ---- */
+
+static bool is_port(const Port *ports, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(ports[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
+const char *onnx_input_name(Program *program, size_t index) {
+    const char *name = program->inputs.items[index].name;
+    bool twin = is_port(program->outputs.items, program->outputs.count, name);
+    return twin ? arena_format(&program->arena, "input.%s", name) : name;
+}
+
+const char *onnx_output_name(Program *program, size_t index) {
+    const char *name = program->outputs.items[index].name;
+    bool twin = is_port(program->inputs.items, program->inputs.count, name);
+    return twin ? arena_format(&program->arena, "output.%s", name) : name;
+}
+
+/* ---- where weights go ---- */
+
+typedef struct Placement {
+    const Value *weight;
+    const Recipe *recipe;
+    uint64_t offset, size;  /* in the data file, or in `file` */
+    const MappedFile *file; /* linked */
+} Placement;
+
+static bool is_inline(const Value *weight, const OnnxOptions *options) {
+    const MappedFile *file;
+    uint64_t offset;
+    bool linked = options->link && recipe_is_verbatim(weight->recipe, &file, &offset);
+    return !linked && recipe_bytes_size(weight->recipe) <= INLINE_LIMIT;
+}
+
+static uint64_t align(uint64_t offset, uint64_t size) {
+    uint64_t alignment = size >= 1 << 20 ? 4096 : 64;
+    return (offset + alignment - 1) / alignment * alignment;
+}
+
+/* The placement of a weight that is not inline; `*position` is the end of the data file so far. */
+static Placement place(const Value *weight, const OnnxOptions *options, uint64_t *position) {
+    Placement placement = {
+        .weight = weight, .recipe = weight->recipe, .size = recipe_bytes_size(weight->recipe)};
+    if (options->link && recipe_is_verbatim(weight->recipe, &placement.file, &placement.offset)) {
+        return placement;
+    }
+    placement.offset = align(*position, placement.size);
+    *position = placement.offset + placement.size;
+    return placement;
+}
+
+uint64_t onnx_data_size(const Program *program, const OnnxOptions *options) {
+    uint64_t position = 0;
+    for (size_t i = 0; i < program->weights.count; i++) {
+        if (!is_inline(program->weights.items[i], options)) {
+            place(program->weights.items[i], options, &position);
+        }
+    }
+    return position;
+}
+
+/* ---- streaming ---- */
+
+typedef struct Chunk {
+    const Placement *placement;
+    uint64_t first, count; /* elements */
+} Chunk;
+
+typedef struct Stream {
+    const OnnxOptions *options;
+    OutputFile *file;
+    VEC(Chunk) chunks;
+    uint64_t total;
+    atomic_uint_least64_t done;
+    atomic_int status;
+    ferry_error *error;
+} Stream;
+
+static void stream_fail(Stream *stream, ferry_status status, const ferry_error *problem) {
+    int expected = FERRY_OK;
+    if (!atomic_compare_exchange_strong(&stream->status, &expected, (int)status)) return;
+    if (stream->error) *stream->error = *problem;
+}
+
+static void write_chunk(void *context, size_t index) {
+    Stream *stream = context;
+    const Chunk *chunk = &stream->chunks.items[index];
+    const Recipe *recipe = chunk->placement->recipe;
+    size_t element = ferry_dtype_size(recipe->dtype), bytes = chunk->count * element;
+    ferry_error problem;
+    if (atomic_load(&stream->status) != FERRY_OK) return;
+    void *buffer = malloc(bytes);
+    if (!buffer) {
+        error_memory(&problem, chunk->placement->weight->name, bytes);
+        stream_fail(stream, FERRY_OUT_OF_MEMORY, &problem);
+        return;
+    }
+    recipe_read(recipe, chunk->first, chunk->count, buffer);
+    recipe_forget(recipe, chunk->first, chunk->count);
+    uint64_t offset = chunk->placement->offset + chunk->first * element;
+    ferry_status status = output_write(stream->file, offset, buffer, bytes, &problem);
+    free(buffer);
+    if (status != FERRY_OK) stream_fail(stream, status, &problem);
+    uint64_t done = atomic_fetch_add(&stream->done, bytes) + bytes;
+    const OnnxOptions *options = stream->options;
+    if (options->progress && options->progress(options->progress_context, done, stream->total)) {
+        error_set(&problem, FERRY_CANCELLED, stream->file->path,
+                  "interrupted; nothing was written");
+        stream_fail(stream, FERRY_CANCELLED, &problem);
+    }
+}
+
+static ferry_status write_data(const OnnxOptions *options, const Placement *placements,
+                               size_t count, OutputFile *file, ferry_error *error) {
+    Stream stream = {.options = options, .file = file, .error = error};
+    for (size_t i = 0; i < count; i++) {
+        const Placement *placement = &placements[i];
+        if (placement->file) continue;
+        uint64_t elements = recipe_count(placement->recipe);
+        uint64_t step = CHUNK_BYTES / ferry_dtype_size(placement->recipe->dtype);
+        for (uint64_t first = 0; first < elements; first += step) {
+            uint64_t length = elements - first < step ? elements - first : step;
+            VEC_PUSH(&stream.chunks, (Chunk){placement, first, length});
+        }
+        stream.total += placement->size;
+    }
+    if (stream.chunks.failed)
+        atomic_store(&stream.status, error_memory(error, file->path, 0));
+    else
+        pool_run(options->pool, stream.chunks.count, write_chunk, &stream);
+    VEC_FREE(&stream.chunks);
+    return (ferry_status)atomic_load(&stream.status);
+}
+
+/* ---- initializers ---- */
+
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_DATA_TYPE = 2,
+    TENSOR_NAME = 8,
+    TENSOR_RAW_DATA = 9,
+    TENSOR_EXTERNAL_DATA = 13,
+    TENSOR_DATA_LOCATION = 14,
+    LOCATION_EXTERNAL = 1,
+    ENTRY_KEY = 1,
+    ENTRY_VALUE = 2,
+    GRAPH_INITIALIZER = 5,
+};
+
+static void append_entry(Buffer *out, uint32_t field, const char *key, const char *value) {
+    size_t mark = proto_open(out, field);
+    proto_string(out, ENTRY_KEY, key);
+    proto_string(out, ENTRY_VALUE, value);
+    proto_close(out, mark);
+}
+
+/* The path of a linked file relative to the model's directory; NULL when it is not inside. */
+static const char *linked_location(const OnnxOptions *options, const MappedFile *file) {
+    size_t length = strlen(options->directory);
+    if (strncmp(file->path, options->directory, length) != 0 || file->path[length] != '/')
+        return NULL;
+    return file->path + length + 1;
+}
+
+static void append_external(Onnx *o, const Placement *placement) {
+    char number[32];
+    Buffer *out = &o->initializers;
+    const char *location = o->options->data_name;
+    if (placement->file) {
+        location = linked_location(o->options, placement->file);
+        if (!location) {
+            onnx_fail(
+                o, FERRY_UNSUPPORTED,
+                "%s is not inside %s: ONNX Runtime reads linked weights only at or below the "
+                "model's folder; export into the checkpoint's own directory or a parent of it, "
+                "or use --weights copy",
+                placement->file->path, o->options->directory);
+            return;
+        }
+    }
+    append_entry(out, TENSOR_EXTERNAL_DATA, "location", location);
+    snprintf(number, sizeof number, "%" PRIu64, placement->offset);
+    append_entry(out, TENSOR_EXTERNAL_DATA, "offset", number);
+    snprintf(number, sizeof number, "%" PRIu64, placement->size);
+    append_entry(out, TENSOR_EXTERNAL_DATA, "length", number);
+    proto_int(out, TENSOR_DATA_LOCATION, LOCATION_EXTERNAL);
+}
+
+/* `placement` NULL: the data goes inline. */
+static void append_initializer(Onnx *o, const Value *weight, const Placement *placement) {
+    const Recipe *recipe = weight->recipe;
+    Buffer *out = &o->initializers;
+    size_t mark = proto_open(out, GRAPH_INITIALIZER);
+    for (uint32_t d = 0; d < recipe->rank; d++) proto_int(out, TENSOR_DIMS, recipe->shape[d]);
+    proto_int(out, TENSOR_DATA_TYPE, onnx_dtype(recipe->dtype));
+    proto_string(out, TENSOR_NAME, onnx_name(o, weight));
+    if (placement) {
+        append_external(o, placement);
+    } else {
+        unsigned char bytes[INLINE_LIMIT];
+        recipe_read(recipe, 0, recipe_count(recipe), bytes);
+        proto_bytes(out, TENSOR_RAW_DATA, bytes, (size_t)recipe_bytes_size(recipe));
+    }
+    proto_close(out, mark);
+    o->initializer_count++;
+}
+
+static ferry_status write_initializers(Onnx *o, OutputFile *data, uint64_t *data_bytes) {
+    Program *program = o->program;
+    Placement *placements = ARENA_ARRAY(&o->arena, Placement, program->weights.count);
+    size_t count = 0;
+    *data_bytes = 0;
+    if (!placements) return onnx_fail(o, FERRY_OUT_OF_MEMORY, "out of memory");
+    for (size_t i = 0; i < program->weights.count; i++) {
+        const Value *weight = program->weights.items[i];
+        if (is_inline(weight, o->options)) {
+            append_initializer(o, weight, NULL);
+            continue;
+        }
+        placements[count] = place(weight, o->options, data_bytes);
+        append_initializer(o, weight, &placements[count++]);
+    }
+    if (o->status != FERRY_OK || *data_bytes == 0) return o->status;
+    o->status = write_data(o->options, placements, count, data, o->error);
+    return o->status;
+}
+
+/* ---- the graph ---- */
+
+/* Find an input that has each symbol as one of its sizes. */
+static bool find_dimensions(Onnx *o) {
+    const Program *program = o->program;
+    size_t symbols = program->symbols.symbols.count;
+    o->dimension_input = ARENA_ARRAY(&o->arena, const Value *, symbols);
+    o->dimension_index = ARENA_ARRAY(&o->arena, uint32_t, symbols);
+    if (!o->dimension_input || !o->dimension_index) return false;
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Value *value = program->inputs.items[i].value;
+        for (uint32_t d = 0; d < value->rank; d++) {
+            const Sym *size = value->shape[d];
+            if (size->kind != SYM_SYMBOL || o->dimension_input[size->value]) continue;
+            o->dimension_input[size->value] = value;
+            o->dimension_index[size->value] = d;
+        }
+    }
+    return true;
+}
+
+/* Give the values that become inputs and outputs their names. An output that is an input, a weight,
+ * or another output too is copied by an Identity; `copied[i]` says so. */
+static bool name_ports(Onnx *o, bool *copied) {
+    Program *program = o->program;
+    o->names = ARENA_ARRAY(&o->arena, const char *, program->value_count);
+    if (!o->names) return false;
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        o->names[program->inputs.items[i].value->id] = onnx_input_name(program, i);
+    }
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        const Value *value = program->outputs.items[i].value;
+        copied[i] = value->kind != VALUE_NODE || o->names[value->id];
+        if (!copied[i]) o->names[value->id] = onnx_output_name(program, i);
+    }
+    return true;
+}
+
+enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO = 13 };
+
+static void lower_nodes(Onnx *o, const bool *copied) {
+    Program *program = o->program;
+    for (const Node *node = program->first; node && o->status == FERRY_OK; node = node->next) {
+        onnx_lower(o, node);
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            const Value *value = node->outputs[i];
+            if (o->names[value->id]) continue; /* an output: declared as such */
+            onnx_value_info(&o->value_info, GRAPH_VALUE_INFO, value->name, value->dtype,
+                            value->rank, value->shape);
+        }
+    }
+    o->node = NULL;
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        if (!copied[i]) continue;
+        const char *from = onnx_name(o, program->outputs.items[i].value);
+        const char *to = onnx_output_name(program, i);
+        onnx_node(o, "Identity", &from, 1, &to, 1, NULL, 0);
+    }
+}
+
+static void append_ports(Buffer *graph, uint32_t field, Program *program, const Port *ports,
+                         size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const char *name =
+            field == GRAPH_INPUT ? onnx_input_name(program, i) : onnx_output_name(program, i);
+        const Value *value = ports[i].value;
+        onnx_value_info(graph, field, name, value->dtype, value->rank, value->shape);
+    }
+}
+
+/* ---- the model ---- */
+
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER_NAME = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET_IMPORT = 8,
+    MODEL_METADATA_PROPS = 14,
+    OPSET_VERSION = 2,
+};
+
+/* The lowest IR version of the ONNX release that introduced an opset. */
+static int ir_version(int opset) {
+    static const int versions[] = {8, 9, 9, 10, 10, 11, 12};
+    return versions[opset - ONNX_MIN_OPSET];
+}
+
+static void append_model(Onnx *o, Buffer *model) {
+    Program *program = o->program;
+    proto_int(model, MODEL_IR_VERSION, ir_version(o->options->opset));
+    proto_string(model, MODEL_PRODUCER_NAME, "tensorferry");
+    proto_string(model, MODEL_PRODUCER_VERSION, ferry_version());
+    size_t graph = proto_open(model, MODEL_GRAPH);
+    buffer_append(model, o->nodes.bytes, o->nodes.length);
+    proto_string(model, GRAPH_NAME, "main_graph");
+    buffer_append(model, o->initializers.bytes, o->initializers.length);
+    append_ports(model, GRAPH_INPUT, program, program->inputs.items, program->inputs.count);
+    append_ports(model, GRAPH_OUTPUT, program, program->outputs.items, program->outputs.count);
+    buffer_append(model, o->value_info.bytes, o->value_info.length);
+    proto_close(model, graph);
+    size_t opset = proto_open(model, MODEL_OPSET_IMPORT);
+    proto_string(model, 1, "");
+    proto_int(model, OPSET_VERSION, o->options->opset);
+    proto_close(model, opset);
+    append_entry(model, MODEL_METADATA_PROPS, "architecture", program->architecture);
+    append_entry(model, MODEL_METADATA_PROPS, "model_type", program->model_type);
+    append_entry(model, MODEL_METADATA_PROPS, "dtype", ferry_dtype_name(program->dtype));
+}
+
+static void onnx_free(Onnx *o) {
+    buffer_free(&o->nodes);
+    buffer_free(&o->initializers);
+    buffer_free(&o->value_info);
+    map_free(&o->constants);
+    map_free(&o->sizes);
+    arena_free(&o->arena);
+}
+
+ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile *model,
+                        OutputFile *data, OnnxSizes *sizes, ferry_error *error) {
+    Onnx o = {.program = program, .options = options, .error = error};
+    Buffer bytes = {0};
+    bool *copied = ARENA_ARRAY(&o.arena, bool, program->outputs.count);
+    if (!copied || !find_dimensions(&o) || !name_ports(&o, copied)) {
+        onnx_fail(&o, FERRY_OUT_OF_MEMORY, "out of memory");
+    }
+    if (o.status == FERRY_OK) lower_nodes(&o, copied);
+    if (o.status == FERRY_OK) write_initializers(&o, data, &sizes->data_bytes);
+    if (o.status == FERRY_OK) append_model(&o, &bytes);
+    if (o.status == FERRY_OK && bytes.length > INT32_MAX) {
+        onnx_fail(&o, FERRY_UNSUPPORTED, "the graph without weights exceeds 2 GiB");
+    }
+    if (o.nodes.failed || o.initializers.failed || o.value_info.failed || bytes.failed ||
+        o.constants.failed || o.sizes.failed || o.arena.failed) {
+        onnx_fail(&o, FERRY_OUT_OF_MEMORY, "out of memory");
+    }
+    if (o.status == FERRY_OK) o.status = output_write(model, 0, bytes.bytes, bytes.length, error);
+    sizes->model_bytes = bytes.length;
+    sizes->nodes = o.node_count;
+    sizes->initializers = o.initializer_count;
+    buffer_free(&bytes);
+    onnx_free(&o);
+    return o.status;
+}
