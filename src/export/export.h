@@ -57,6 +57,12 @@ ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_exp
 ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error);
 void manifest_free(Manifest *manifest);
 
+/* ---- samples.c ---- */
+
+/* Inputs that fit the export's signature; `round` 0 and 1 have different sizes. */
+ferry_status samples_make(const ferry_exported *exported, int round, ferry_tensors **out,
+                          ferry_error *error);
+
 /* ---- exported.c ---- */
 
 /* The program of an export, read from its file when it was loaded. */

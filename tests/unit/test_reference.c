@@ -26,7 +26,7 @@
              sizeof((const Arg[]){__VA_ARGS__}) / sizeof(Arg))
 
 /* A test asks for more memory than there is: the sanitizer must let malloc fail. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
 }

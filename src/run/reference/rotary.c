@@ -1,4 +1,4 @@
-/* Rotary position embedding: the rows of all heads are one loop; cos and sin are broadcast in it. */
+/* Rotary position embedding: the rows of all heads are one loop; cos and sin are broadcast. */
 #include "run/reference/kernels.h"
 #include "run/reference/layers.h"
 

@@ -73,7 +73,7 @@ BINARY_REAL(add, a + b)
 BINARY(add_i64, int64_t, int64_t, WRAP(U(a) + U(b)))
 BINARY_REAL(sub, a - b)
 BINARY(sub_i64, int64_t, int64_t, WRAP(U(a) - U(b)))
-BINARY_REAL(mul, a *b)
+BINARY_REAL(mul, (a * b))
 BINARY(mul_i64, int64_t, int64_t, WRAP(U(a) * U(b)))
 BINARY_REAL(div, a / b)
 BINARY_REAL(maximum, a > b || a != a ? a : b)
@@ -85,8 +85,9 @@ UNARY_REAL(neg, -x, -x)
 UNARY(neg_i64, int64_t, WRAP(0 - U(x)))
 UNARY_REAL(absolute, fabsf(x), fabs(x))
 UNARY(absolute_i64, int64_t, x < 0 ? WRAP(0 - U(x)) : x)
-PARAMETRIC_REAL(clamp, x<p ? (p < q ? p : q) : x> q ? q : x, x<p ? (p < q ? p : q) : x> q ? q : x)
-PARAMETRIC(clamp_i64, int64_t, x<p ? (p < q ? p : q) : x> q ? q : x)
+#define CLAMPED ((x < p) ? ((p < q) ? p : q) : ((x > q) ? q : x))
+PARAMETRIC_REAL(clamp, CLAMPED, CLAMPED)
+PARAMETRIC(clamp_i64, int64_t, CLAMPED)
 
 /* The exponents that ATen computes by multiplication or a root. */
 static float power_f32(float a, float b) {
@@ -149,8 +150,8 @@ UNARY_REAL(gelu, 0.5f * x * (1 + erff(x * (float)SQRT_HALF)), 0.5 * x * (1 + erf
 UNARY_REAL(gelu_tanh,
            0.5f * x * (1 + tanhf((float)SQRT_TWO_OVER_PI * (x + (float)GELU_CUBIC * x * x * x))),
            0.5 * x * (1 + tanh(SQRT_TWO_OVER_PI * (x + GELU_CUBIC * x * x * x))))
-PARAMETRIC_REAL(softplus, x *p > q ? x : log1pf(expf(x * p)) / p,
-                x *p > q ? x : log1p(exp(x * p)) / p)
+PARAMETRIC_REAL(softplus, (x * p > q) ? x : log1pf(expf(x *p)) / p,
+                (x * p > q) ? x : log1p(exp(x *p)) / p)
 BINARY(elu_f32, float, float, a > 0 ? a : b * expm1f(a))
 BINARY(elu_f64, double, double, a > 0 ? a : b * expm1(a))
 BINARY_REAL(leaky_relu, a > 0 ? a : a * b)

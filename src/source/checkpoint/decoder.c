@@ -3,104 +3,14 @@
  * They differ in a dozen choices (kind of norm, biases, order of norms and residuals, gating, rotation,
  * windows, multipliers); each model type is a row of traits that names its choices, and one builder
  * reads them. */
-#include "source/checkpoint/attention.h"
-#include "source/checkpoint/families.h"
+#include "source/checkpoint/decoder.h"
 #include "base/dtype.h"
+#include "source/checkpoint/families.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef enum NormKind {
-    NORM_RMS,          /* x / rms(x) * w */
-    NORM_RMS_PLUS_ONE, /* x / rms(x) * (1 + w), in float32 */
-    NORM_LAYER,        /* LayerNorm with weight and bias */
-    NORM_LAYER_SCALE,  /* LayerNorm with weight alone */
-} NormKind;
-
-typedef enum QkNorm {
-    QK_NONE,
-    QK_SHARED,     /* one norm of head size for all heads: q_norm.weight [size] */
-    QK_PROJECTION, /* one norm over the whole projection: q_norm.weight [heads * size] */
-    QK_MATRIX,     /* LayerNorm per head: q_norm.weight [heads, size], when use_qk_norm */
-    QK_LIST,       /* LayerNorm per head: q_layernorm.norms.N.weight [size], when qk_layernorm */
-} QkNorm;
-
-typedef enum BlockKind {
-    BLOCK_PRE,      /* x += attn(norm(x)); x += mlp(norm(x)) */
-    BLOCK_POST,     /* x += norm(attn(x)); x += norm(mlp(x)) */
-    BLOCK_SANDWICH, /* x += norm(attn(norm(x))); x += norm(mlp(norm(x))) */
-    BLOCK_PARALLEL, /* x += attn(norm(x)) + mlp(norm(x)) */
-} BlockKind;
-
-typedef enum WindowRule {
-    WINDOW_NEVER,
-    WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
-    WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
-    WINDOW_UNROTATED, /* use_sliding_window; layer_types, or the layers that do not rotate */
-    WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
-} WindowRule;
-
-typedef struct DecoderTraits {
-    const char *activation_key, *activation;
-    NormKind norm;
-    const char *eps_key;
-    double eps;
-    const char *bias_key; /* biases of q, k, v; NULL: `bias` decides */
-    bool bias;
-    bool output_bias;         /* o_proj follows the biases of q, k, v */
-    const char *mlp_bias_key; /* NULL: none */
-    QkNorm qk_norm;
-    BlockKind block;
-    bool fused;            /* qkv_proj and gate_up_proj */
-    bool plain_mlp;        /* c_fc, activation, c_proj */
-    bool scales_embedding; /* by sqrt(hidden_size) */
-    int64_t head_dim;      /* default; 0: hidden_size / heads */
-    int64_t kv_heads;      /* default; 0: as many as heads */
-    double theta, partial;
-    bool interleaved;
-    WindowRule windows;
-    int64_t window;           /* default of sliding_window */
-    int64_t pattern;          /* WINDOW_PATTERN: every n-th layer is full */
-    double softcap_attention; /* default of attn_logit_softcapping; 0: the class ignores the key */
-    double softcap_logits;    /* default of final_logit_softcapping; 0: off */
-    double query_scalar;      /* default of query_pre_attn_scalar; 0: the class has no such key */
-    double logit_scale;       /* default of logit_scale; 0: the class has no such key */
-    bool multipliers;         /* Granite's factors on embedding, attention, residuals and logits */
-    bool parallel_option;     /* use_parallel_residual makes the block parallel */
-    bool skips_rotation;      /* no_rope_layers, or every no_rope_layer_interval-th layer */
-    bool rotary_by_type;      /* sliding layers have rope parameters of their own */
-} DecoderTraits;
-
-typedef struct Decoder {
-    Model *m;
-    const DecoderTraits *traits;
-    int64_t hidden, intermediate, layers, heads, kv_heads, head_dim;
-    double eps, scale, softcap;
-    double residual; /* multiplier of what a block adds */
-    bool qkv_bias, output_bias, mlp_bias, qk_norm;
-    BlockKind block;
-    const char *activation;
-    int64_t window;
-    unsigned char *sliding, *rotated; /* per layer */
-    Rotary rotary[2];                 /* of full and of sliding layers */
-    Value *mask[2];
-    bool is_causal[2];
-    CacheLayer *cache;
-} Decoder;
-
 /* ---- configuration ---- */
-
-static bool layer_type_is_sliding(Model *m, const json_t *type) {
-    const char *name = json_string_value(type);
-    if (name && strcmp(name, "sliding_attention") == 0) return true;
-    if (!name || strcmp(name, "full_attention") != 0) {
-        build_fail(&m->b, FERRY_UNSUPPORTED,
-                   "%s: the layer type \"%s\" is not supported (expected full_attention or "
-                   "sliding_attention)",
-                   m->config_path, name ? name : json_kind(type));
-    }
-    return false;
-}
 
 /* Is layer i sliding when layer_types does not say so? */
 static bool slides_by_default(const Decoder *d, int64_t i, int64_t first, int64_t pattern) {
@@ -130,15 +40,9 @@ static void read_windows(Decoder *d) {
     if (rule == WINDOW_UNROTATED) config_accept(m, "max_window_layers");
     if (rule == WINDOW_PATTERN)
         pattern = config_int_or(m, "sliding_window_pattern", d->traits->pattern);
-    json_t *types = rule == WINDOW_ALWAYS ? NULL : config_get(m, "layer_types");
-    if (types && json_array_size(types) < (size_t)d->layers) {
-        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: \"layer_types\" has %zu entries for %lld layers",
-                   m->config_path, json_array_size(types), (long long)d->layers);
-        return;
-    }
     for (int64_t i = 0; i < d->layers; i++) {
-        bool sliding = types ? layer_type_is_sliding(m, json_array_get(types, (size_t)i))
-                             : slides_by_default(d, i, first, pattern);
+        bool sliding = slides_by_default(d, i, first, pattern);
+        if (rule != WINDOW_ALWAYS) sliding = model_layer_slides(m, i, sliding);
         d->sliding[i] = sliding && d->window > 0;
     }
 }
@@ -226,209 +130,6 @@ static void read_options(Decoder *d) {
     read_windows(d);
 }
 
-/* ---- parts of a layer ---- */
-
-/* Normalize with the kind of norm of this model; `weight` is given for norms inside attention. */
-static Value *apply_norm(Decoder *d, Value *x, Value *weight, Value *bias) {
-    Builder *b = &d->m->b;
-    switch (d->traits->norm) {
-    case NORM_RMS: return build_rms_norm(b, x, weight, d->eps);
-    case NORM_RMS_PLUS_ONE: {
-        Value *factor = build_scalar(b, OP_ADD_SCALAR, build_to(b, weight, FERRY_F32), 1);
-        Value *result = build_rms_norm(b, build_to(b, x, FERRY_F32), factor, d->eps);
-        return build_to(b, result, d->m->dtype);
-    }
-    default: return build_layer_norm(b, x, weight, bias, d->eps);
-    }
-}
-
-static Value *norm(Decoder *d, Value *x, const char *name) {
-    Value *weight = model_vector(d->m, d->hidden, "%s.weight", name);
-    bool has_bias = d->traits->norm == NORM_LAYER;
-    return apply_norm(d, x, weight,
-                      has_bias ? model_vector(d->m, d->hidden, "%s.bias", name) : NULL);
-}
-
-/* The weights [heads, 1, size] of a LayerNorm per head. */
-static Value *per_head_weight(Decoder *d, int64_t layer, const char *which, int64_t heads) {
-    Builder *b = &d->m->b;
-    if (d->traits->qk_norm == QK_MATRIX) {
-        Value *matrix =
-            model_matrix(d->m, heads, d->head_dim, "layers.%lld.self_attn.%s_norm.weight",
-                         (long long)layer, which);
-        return build_unsqueeze(b, matrix, 1);
-    }
-    Value **rows = ARENA_ARRAY(&b->program->arena, Value *, (size_t)heads);
-    if (!rows) return build_fail(b, FERRY_OUT_OF_MEMORY, "out of memory");
-    for (int64_t h = 0; h < heads; h++) {
-        Value *row =
-            model_vector(d->m, d->head_dim, "layers.%lld.self_attn.%s_layernorm.norms.%lld.weight",
-                         (long long)layer, which, (long long)h);
-        rows[h] = build_unsqueeze(b, build_unsqueeze(b, row, 0), 0);
-    }
-    return build_cat(b, rows, (uint32_t)heads, 0);
-}
-
-/* Norms of queries or keys; `x` is [batch, heads, sequence, size]. */
-static Value *norm_heads(Decoder *d, Value *x, int64_t layer, const char *which, int64_t heads) {
-    if (!d->qk_norm || d->traits->qk_norm == QK_PROJECTION) return x;
-    if (d->traits->qk_norm == QK_SHARED) {
-        Value *weight = model_vector(d->m, d->head_dim, "layers.%lld.self_attn.%s_norm.weight",
-                                     (long long)layer, which);
-        return apply_norm(d, x, weight, NULL);
-    }
-    Value *normed = build_layer_norm(&d->m->b, x, NULL, NULL, d->eps);
-    return build_mul(&d->m->b, normed, per_head_weight(d, layer, which, heads));
-}
-
-typedef struct Projections {
-    Value *query, *key, *value; /* [batch, heads, sequence, size] */
-} Projections;
-
-/* One separate projection, with the norm that goes over all of it. */
-static Value *project(Decoder *d, Value *x, int64_t layer, const char *which, int64_t heads) {
-    int64_t width = heads * d->head_dim;
-    Value *result = model_linear(d->m, x, width, d->qkv_bias, "layers.%lld.self_attn.%s_proj",
-                                 (long long)layer, which);
-    if (d->traits->qk_norm == QK_PROJECTION && *which != 'v') {
-        Value *weight = model_vector(d->m, width, "layers.%lld.self_attn.%s_norm.weight",
-                                     (long long)layer, which);
-        result = apply_norm(d, result, weight, NULL);
-    }
-    return model_split_heads(d->m, result, heads, d->head_dim);
-}
-
-static Projections project_all(Decoder *d, Value *x, int64_t layer) {
-    Model *m = d->m;
-    if (!d->traits->fused) {
-        return (Projections){project(d, x, layer, "q", d->heads),
-                             project(d, x, layer, "k", d->kv_heads),
-                             project(d, x, layer, "v", d->kv_heads)};
-    }
-    const int64_t sizes[3] = {d->heads * d->head_dim, d->kv_heads * d->head_dim,
-                              d->kv_heads * d->head_dim};
-    Value *all = model_linear(m, x, sizes[0] + sizes[1] + sizes[2], d->qkv_bias,
-                              "layers.%lld.self_attn.qkv_proj", (long long)layer);
-    Value *parts[3];
-    build_split(&m->b, all, sizes, 3, -1, parts);
-    return (Projections){model_split_heads(m, parts[0], d->heads, d->head_dim),
-                         model_split_heads(m, parts[1], d->kv_heads, d->head_dim),
-                         model_split_heads(m, parts[2], d->kv_heads, d->head_dim)};
-}
-
-/* Attention whose scores are capped: cap * tanh(scores / cap), which no fused operation does. */
-static Value *capped_attention(Decoder *d, const Projections *p, Value *mask) {
-    Builder *b = &d->m->b;
-    int64_t groups = d->heads / d->kv_heads;
-    const Sym *batch = build_dim(b, p->query, 0), *length = build_dim(b, p->query, 2);
-    const Sym *grouped[4] = {batch, build_const(b, d->kv_heads),
-                             sym_mul(&b->program->symbols, build_const(b, groups), length),
-                             build_const(b, d->head_dim)};
-    const Sym *scored[4] = {batch, build_const(b, d->heads), length, length};
-    const Sym *by_group[4] = {batch, grouped[1], grouped[2], length};
-    const Sym *headed[4] = {batch, scored[1], length, grouped[3]};
-    Value *query = build_view(b, p->query, grouped, 4);
-    Value *scores = build_matmul(b, query, build_transpose(b, p->key, 2, 3));
-    scores = build_scalar(b, OP_MUL_SCALAR, scores, d->scale / d->softcap);
-    scores = build_scalar(b, OP_MUL_SCALAR, build_unary(b, OP_TANH, scores), d->softcap);
-    scores = build_view(b, scores, scored, 4);
-    Value *lowest = build_full(
-        b, NULL, 0, d->m->dtype == FERRY_F16 ? -65504.0 : -3.3895313892515355e38, d->m->dtype);
-    Value *weights = build_softmax(b, build_where(b, mask, scores, lowest), -1);
-    Value *context = build_matmul(b, build_view(b, weights, by_group, 4), p->value);
-    return build_view(b, context, headed, 4);
-}
-
-static Value *attention(Decoder *d, Value *x, int64_t layer) {
-    Model *m = d->m;
-    int kind = d->sliding[layer];
-    const char *outer =
-        build_scope(&m->b, "%s.layers.%lld.self_attn", m->family->base_prefix, (long long)layer);
-    Projections p = project_all(d, x, layer);
-    p.query = norm_heads(d, p.query, layer, "q", d->heads);
-    p.key = norm_heads(d, p.key, layer, "k", d->kv_heads);
-    if (d->rotated[layer]) {
-        const Rotary *rotary = &d->rotary[kind];
-        p.query = build_rotary(&m->b, p.query, rotary->cos, rotary->sin, rotary->interleaved);
-        p.key = build_rotary(&m->b, p.key, rotary->cos, rotary->sin, rotary->interleaved);
-    }
-    d->cache[layer] = (CacheLayer){p.key, p.value, kind ? d->window : 0};
-    Value *context = d->softcap ? capped_attention(d, &p, d->mask[kind])
-                                : build_attention(&m->b, p.query, p.key, p.value, d->mask[kind],
-                                                  d->is_causal[kind], d->scale);
-    Value *result = model_linear(m, model_merge_heads(m, context), d->hidden, d->output_bias,
-                                 "layers.%lld.self_attn.o_proj", (long long)layer);
-    m->b.scope = outer;
-    return result;
-}
-
-static Value *mlp(Decoder *d, Value *x, int64_t layer) {
-    Model *m = d->m;
-    Builder *b = &m->b;
-    long long i = layer;
-    const char *outer = build_scope(b, "%s.layers.%lld.mlp", m->family->base_prefix, i);
-    Value *inner;
-    const char *down = "down_proj";
-    if (d->traits->plain_mlp) {
-        down = "c_proj";
-        inner = model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.c_fc", i);
-        inner = model_activation(m, inner, d->activation);
-    } else {
-        Value *parts[2];
-        if (d->traits->fused) {
-            const int64_t sizes[2] = {d->intermediate, d->intermediate};
-            Value *both = model_linear(m, x, 2 * d->intermediate, d->mlp_bias,
-                                       "layers.%lld.mlp.gate_up_proj", i);
-            build_split(b, both, sizes, 2, -1, parts);
-        } else {
-            parts[0] =
-                model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.gate_proj", i);
-            parts[1] =
-                model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.up_proj", i);
-        }
-        inner = build_mul(b, model_activation(m, parts[0], d->activation), parts[1]);
-    }
-    Value *result = model_linear(m, inner, d->hidden, d->mlp_bias, "layers.%lld.mlp.%s", i, down);
-    b->scope = outer;
-    return result;
-}
-
-static Value *add_residual(Decoder *d, Value *x, Value *added) {
-    if (d->residual != 1) added = build_scalar(&d->m->b, OP_MUL_SCALAR, added, d->residual);
-    return build_add(&d->m->b, x, added);
-}
-
-static Value *layer_norm(Decoder *d, Value *x, int64_t layer, const char *name) {
-    return norm(d, x,
-                arena_format(&d->m->b.program->arena, "layers.%lld.%s", (long long)layer, name));
-}
-
-static Value *decoder_layer(Decoder *d, Value *x, int64_t layer) {
-    Value *added;
-    switch (d->block) {
-    case BLOCK_PRE:
-        x = add_residual(d, x, attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
-        added = mlp(d, layer_norm(d, x, layer, "post_attention_layernorm"), layer);
-        return add_residual(d, x, added);
-    case BLOCK_POST:
-        added = layer_norm(d, attention(d, x, layer), layer, "post_attention_layernorm");
-        x = build_add(&d->m->b, x, added);
-        added = layer_norm(d, mlp(d, x, layer), layer, "post_feedforward_layernorm");
-        return build_add(&d->m->b, x, added);
-    case BLOCK_SANDWICH:
-        added = attention(d, layer_norm(d, x, layer, "input_layernorm"), layer);
-        x = build_add(&d->m->b, x, layer_norm(d, added, layer, "post_attention_layernorm"));
-        added = mlp(d, layer_norm(d, x, layer, "pre_feedforward_layernorm"), layer);
-        return build_add(&d->m->b, x, layer_norm(d, added, layer, "post_feedforward_layernorm"));
-    case BLOCK_PARALLEL: {
-        Value *normed = layer_norm(d, x, layer, "input_layernorm");
-        added = attention(d, normed, layer);
-        return build_add(&d->m->b, build_add(&d->m->b, x, added), mlp(d, normed, layer));
-    }
-    }
-    return x;
-}
-
 /* ---- the whole model ---- */
 
 /* A factor rounded to the dtype of the computation, as a torch buffer of that dtype holds it. */
@@ -508,7 +209,7 @@ static void build_decoder(Model *m) {
         x = decoder_layer(&d, x, i);
     }
     build_scope(&m->b, "%s.norm", m->family->base_prefix);
-    x = norm(&d, x, "norm");
+    x = decoder_norm(&d, x, "norm");
     m->b.scope = "";
     const DecoderHead head = {.ids = ids,
                               .embedding = embedding,

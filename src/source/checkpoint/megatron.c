@@ -122,7 +122,8 @@ static void read_falcon_heads(GptDecoder *d, bool grouped) {
     Model *m = d->m;
     int64_t kv_heads = gpt_size(m, &(GptSize){"num_kv_heads", NULL, d->heads});
     bool single = falcon_option(m, "multi_query", true) && !grouped;
-    if (d->heads % kv_heads != 0 || (!grouped && !single && kv_heads != d->heads)) {
+    bool fits = single || (grouped ? d->heads % kv_heads == 0 : kv_heads == d->heads);
+    if (!fits) {
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: %lld key/value heads (\"num_kv_heads\") do not suit %lld attention heads%s",
                    m->config_path, (long long)kv_heads, (long long)d->heads,

@@ -90,9 +90,9 @@ static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const
 }
 
 static Value *missing(Model *m, const char *name) {
-    return build_fail(
-        &m->b, FERRY_BAD_FORMAT, "%s: the weight \"%s\" of %s%s is in none of the files",
-        m->checkpoint->directory, name, m->family->class_prefix, task_suffix(m->task));
+    return build_fail(&m->b, FERRY_BAD_FORMAT,
+                      "%s: the weight \"%s\" of %s is in none of the files",
+                      m->checkpoint->directory, name, m->b.program->architecture);
 }
 
 static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name) {

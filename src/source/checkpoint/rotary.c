@@ -91,7 +91,8 @@ static bool is_nested(json_t *object) {
 static json_t *find_object(Model *m, const RotarySpec *spec) {
     json_t *parameters = config_get(m, "rope_parameters");
     json_t *scaling = config_get(m, "rope_scaling");
-    json_t *object = parameters ? parameters : spec->ignore_scaling ? NULL : scaling;
+    /* Where both are present Transformers takes the older spelling. */
+    json_t *object = scaling && !spec->ignore_scaling ? scaling : parameters;
     if (!object) return NULL;
     if (!json_is_object(object)) {
         build_fail(&m->b, FERRY_BAD_FORMAT,

@@ -1,0 +1,171 @@
+/* ferry show */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct ShowArgs {
+    bool json, weights, program;
+} ShowArgs;
+
+static void print_sizes(size_t rank, const int64_t *shape) {
+    putchar('[');
+    for (size_t d = 0; d < rank; d++) printf("%s%lld", d ? ", " : "", (long long)shape[d]);
+    putchar(']');
+}
+
+typedef struct Totals {
+    uint64_t bytes, elements;
+    uint64_t by_dtype[FERRY_DTYPE_COUNT];
+    size_t count;
+} Totals;
+
+static Totals add_up(const ferry_model *model) {
+    Totals totals = {0};
+    ferry_weight weight;
+    while (ferry_model_weight(model, totals.count, &weight)) {
+        uint64_t elements = weight.bytes / ferry_dtype_size(weight.dtype);
+        totals.count++;
+        totals.bytes += weight.bytes;
+        totals.elements += elements;
+        totals.by_dtype[weight.dtype] += elements;
+    }
+    return totals;
+}
+
+static void print_weights_json(const ferry_model *model) {
+    ferry_weight weight;
+    printf(", \"weights\": [");
+    for (size_t i = 0; ferry_model_weight(model, i, &weight); i++) {
+        printf("%s\n  {\"name\": ", i ? "," : "");
+        cli_json_string(weight.name);
+        printf(", \"dtype\": \"%s\", \"shape\": ", ferry_dtype_name(weight.dtype));
+        print_sizes(weight.rank, weight.shape);
+        printf(", \"file\": ");
+        cli_json_string(weight.file);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void show_model(const ferry_model *model, const char *path, const ShowArgs *args) {
+    Totals totals = add_up(model);
+    if (args->json) {
+        printf("{\"kind\": \"checkpoint\", \"model_type\": ");
+        cli_json_string(ferry_model_type(model));
+        printf(", \"parameters\": %llu, \"bytes\": %llu, \"tensors\": %zu",
+               (unsigned long long)totals.elements, (unsigned long long)totals.bytes, totals.count);
+        if (args->weights) print_weights_json(model);
+        puts("}");
+        return;
+    }
+    printf("%s: a checkpoint of model type %s\n", path, ferry_model_type(model));
+    printf("  %zu tensors, %.1f million parameters, %s\n", totals.count,
+           (double)totals.elements / 1e6, cli_bytes(totals.bytes));
+    for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
+        if (totals.by_dtype[d]) {
+            printf("  %-14s %.1f million\n", ferry_dtype_name((ferry_dtype)d),
+                   (double)totals.by_dtype[d] / 1e6);
+        }
+    }
+    ferry_weight weight;
+    for (size_t i = 0; args->weights && ferry_model_weight(model, i, &weight); i++) {
+        printf("  %s  %s", weight.name, ferry_dtype_name(weight.dtype));
+        print_sizes(weight.rank, weight.shape);
+        printf("  %s\n", weight.file);
+    }
+}
+
+static void print_port(const char *role, const ferry_port *port, bool json, bool first) {
+    if (json) {
+        printf("%s{\"name\": ", first ? "" : ", ");
+        cli_json_string(port->name);
+        printf(", \"dtype\": \"%s\", \"shape\": [", ferry_dtype_name(port->dtype));
+    } else {
+        printf("  %-7s %s  %s[", role, port->name, ferry_dtype_name(port->dtype));
+    }
+    for (size_t d = 0; d < port->rank; d++) {
+        if (d) printf(", ");
+        if (json)
+            cli_json_string(port->shape[d]);
+        else
+            printf("%s", port->shape[d]);
+    }
+    printf(json ? "]}" : "]\n");
+}
+
+static void show_export(const ferry_exported *exported, const char *path, bool json) {
+    size_t inputs = ferry_exported_input_count(exported),
+           outputs = ferry_exported_output_count(exported);
+    if (json) {
+        printf("{\"kind\": \"export\", \"format\": \"%s\", \"architecture\": ",
+               ferry_exported_format(exported));
+        cli_json_string(ferry_exported_architecture(exported));
+        printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
+    } else {
+        printf("%s: an %s export of %s (%s)\n", path, ferry_exported_format(exported),
+               ferry_exported_architecture(exported), ferry_exported_dtype(exported));
+    }
+    for (size_t i = 0; i < inputs; i++) {
+        print_port("input", ferry_exported_input(exported, i), json, i == 0);
+    }
+    if (json) printf("], \"outputs\": [");
+    for (size_t i = 0; i < outputs; i++) {
+        print_port("output", ferry_exported_output(exported, i), json, i == 0);
+    }
+    if (json) puts("]}");
+}
+
+static bool has_manifest(const char *path) {
+    char manifest[4096];
+    int length = snprintf(manifest, sizeof manifest, "%s/export.json", path);
+    return length > 0 && (size_t)length < sizeof manifest && access(manifest, R_OK) == 0;
+}
+
+static int show_checkpoint(const char *path, const ShowArgs *args) {
+    ferry_model *model;
+    ferry_exported *exported = NULL;
+    ferry_export_config config;
+    ferry_error error;
+    if (ferry_model_open(path, &model, &error) != FERRY_OK) return cli_fail(&error);
+    ferry_status status = FERRY_OK;
+    if (args->program) {
+        ferry_export_config_init(&config);
+        config.dump_after = "build";
+        config.dump = cli_write;
+        status = ferry_export(model, &config, &exported, &error);
+        ferry_exported_free(exported);
+    } else {
+        show_model(model, path, args);
+    }
+    ferry_model_close(model);
+    return status == FERRY_OK ? 0 : cli_fail(&error);
+}
+
+static int run_show(int argc, char **argv) {
+    const char *path;
+    ShowArgs args = {0};
+    const Option options[] = {
+        {0, "weights", NULL, OPTION_FLAG, &args.weights, "list a checkpoint's tensors"},
+        {0, "program", NULL, OPTION_FLAG, &args.program,
+         "print the program: that of an export, or the one that a checkpoint\n"
+         "of a native model type is exported from"},
+        {0, "json", NULL, OPTION_FLAG, &args.json, "print JSON"},
+    };
+    cli_parse(&command_show, options, sizeof options / sizeof *options, argc, argv, &path, 1);
+    if (!has_manifest(path)) return show_checkpoint(path, &args);
+    ferry_exported *exported;
+    ferry_error error;
+    if (ferry_exported_load(path, &exported, &error) != FERRY_OK) return cli_fail(&error);
+    ferry_status status = FERRY_OK;
+    if (args.program)
+        status = ferry_exported_print(exported, cli_write, NULL, &error);
+    else
+        show_export(exported, path, args.json);
+    ferry_exported_free(exported);
+    return status == FERRY_OK ? 0 : cli_fail(&error);
+}
+
+const Command command_show = {"show", "PATH", "Show what a checkpoint or an export contains",
+                              "Reads headers only: no weights.", run_show};

@@ -1,0 +1,92 @@
+/* What the files of the rotary decoders share: the traits of a model type, and the model at hand. */
+#ifndef SOURCE_DECODER_H
+#define SOURCE_DECODER_H
+
+#include "source/checkpoint/attention.h"
+
+typedef enum NormKind {
+    NORM_RMS,          /* x / rms(x) * w */
+    NORM_RMS_PLUS_ONE, /* x / rms(x) * (1 + w), in float32 */
+    NORM_LAYER,        /* LayerNorm with weight and bias */
+    NORM_LAYER_SCALE,  /* LayerNorm with weight alone */
+} NormKind;
+
+typedef enum QkNorm {
+    QK_NONE,
+    QK_SHARED,     /* one norm of head size for all heads: q_norm.weight [size] */
+    QK_PROJECTION, /* one norm over the whole projection: q_norm.weight [heads * size] */
+    QK_MATRIX,     /* LayerNorm per head: q_norm.weight [heads, size], when use_qk_norm */
+    QK_LIST,       /* LayerNorm per head: q_layernorm.norms.N.weight [size], when qk_layernorm */
+} QkNorm;
+
+typedef enum BlockKind {
+    BLOCK_PRE,      /* x += attn(norm(x)); x += mlp(norm(x)) */
+    BLOCK_POST,     /* x += norm(attn(x)); x += norm(mlp(x)) */
+    BLOCK_SANDWICH, /* x += norm(attn(norm(x))); x += norm(mlp(norm(x))) */
+    BLOCK_PARALLEL, /* x += attn(norm(x)) + mlp(norm(x)) */
+} BlockKind;
+
+typedef enum WindowRule {
+    WINDOW_NEVER,
+    WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
+    WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
+    WINDOW_UNROTATED, /* use_sliding_window; layer_types, or the layers that do not rotate */
+    WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
+} WindowRule;
+
+typedef struct DecoderTraits {
+    const char *activation_key, *activation;
+    NormKind norm;
+    const char *eps_key;
+    double eps;
+    const char *bias_key; /* biases of q, k, v; NULL: `bias` decides */
+    bool bias;
+    bool output_bias;         /* o_proj follows the biases of q, k, v */
+    const char *mlp_bias_key; /* NULL: none */
+    QkNorm qk_norm;
+    BlockKind block;
+    bool fused;            /* qkv_proj and gate_up_proj */
+    bool plain_mlp;        /* c_fc, activation, c_proj */
+    bool scales_embedding; /* by sqrt(hidden_size) */
+    int64_t head_dim;      /* default; 0: hidden_size / heads */
+    int64_t kv_heads;      /* default; 0: as many as heads */
+    double theta, partial;
+    bool interleaved;
+    WindowRule windows;
+    int64_t window;           /* default of sliding_window */
+    int64_t pattern;          /* WINDOW_PATTERN: every n-th layer is full */
+    double softcap_attention; /* default of attn_logit_softcapping; 0: the class ignores the key */
+    double softcap_logits;    /* default of final_logit_softcapping; 0: off */
+    double query_scalar;      /* default of query_pre_attn_scalar; 0: the class has no such key */
+    double logit_scale;       /* default of logit_scale; 0: the class has no such key */
+    bool multipliers;         /* Granite's factors on embedding, attention, residuals and logits */
+    bool parallel_option;     /* use_parallel_residual makes the block parallel */
+    bool skips_rotation;      /* no_rope_layers, or every no_rope_layer_interval-th layer */
+    bool rotary_by_type;      /* sliding layers have rope parameters of their own */
+} DecoderTraits;
+
+typedef struct Decoder {
+    Model *m;
+    const DecoderTraits *traits;
+    int64_t hidden, intermediate, layers, heads, kv_heads, head_dim;
+    double eps, scale, softcap;
+    double residual; /* multiplier of what a block adds */
+    bool qkv_bias, output_bias, mlp_bias, qk_norm;
+    BlockKind block;
+    const char *activation;
+    int64_t window;
+    unsigned char *sliding, *rotated; /* per layer */
+    Rotary rotary[2];                 /* of full and of sliding layers */
+    Value *mask[2];
+    bool is_causal[2];
+    CacheLayer *cache;
+} Decoder;
+
+/* One layer: attention and the feed-forward part with their norms and residuals. */
+Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
+
+/* The norm of this model type over the hidden features, with the base model's weights "<name>.weight"
+ * and "<name>.bias". */
+Value *decoder_norm(Decoder *d, Value *x, const char *name);
+
+#endif
