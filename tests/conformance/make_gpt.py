@@ -51,8 +51,9 @@ HEADS = {
     "Q": "ForQuestionAnswering",
 }
 
-# Name: (model type, options). "omit" removes keys from the saved config.json and "write" adds some, for
-# older spellings; "kind" chooses the inputs; "suffix" the class; "bare" saves the base model alone.
+# Name: (model type, options). "omit" removes keys from the saved config.json ("defaults": all that have
+# the class's default value) and "write" adds some, for older spellings; "kind" chooses the inputs;
+# "suffix" the class; "bare" saves the base model alone.
 CASES = {
     "gpt2-inverse-layer": ("gpt2", dict(scale_attn_by_inverse_layer_idx=True)),
     "gpt2-unscaled": ("gpt2", dict(scale_attn_weights=False, reorder_and_upcast_attn=True)),
@@ -97,6 +98,7 @@ CASES = {
     ),
     "gpt_neox-odd-width": ("gpt_neox", dict(hidden_size=48)),
     "bloom-six-heads": ("bloom", dict(hidden_size=48, n_head=6)),
+    "bloom-sixteen-heads": ("bloom", dict(hidden_size=64, n_head=16)),
     "bloom-post-residual": ("bloom", dict(apply_residual_connection_post_layernorm=True)),
     "bloom-slices": ("bloom", dict(pretraining_tp=2, slow_but_exact=True)),
     "bloom-old-keys": (
@@ -121,7 +123,10 @@ CASES = {
         "falcon",
         dict(alibi=True, new_decoder_architecture=True, hidden_size=48, num_attention_heads=6, num_kv_heads=3),
     ),
-    "falcon-alibi-long": ("falcon", dict(alibi=True, kind="long")),
+    "falcon-alibi-long": (
+        "falcon",
+        dict(alibi=True, kind="long", hidden_size=64, num_attention_heads=16),
+    ),
     "falcon-old-keys": ("falcon", dict(omit=["rope_parameters"], write=dict(rope_theta=500.0))),
     "opt-350m": ("opt", dict(do_layer_norm_before=False, word_embed_proj_dim=16)),
     "opt-350m-embeds": ("opt", dict(do_layer_norm_before=False, word_embed_proj_dim=16, kind="embeds")),
@@ -142,6 +147,7 @@ CASES = {
 for _type, (_, _, _heads) in TYPES.items():
     CASES |= {f"{_type}{kind}": (_type, dict(kind=kind[1:])) for kind in ("-plain", "-embeds")}
     CASES[f"{_type}-model"] = (_type, dict(suffix="Model"))
+    CASES[f"{_type}-defaults"] = (_type, dict(omit="defaults"))
     CASES[f"{_type}-no-cache"] = (_type, dict(use_cache=False))
     if _type != "bloom":
         CASES[f"{_type}-positions"] = (_type, dict(kind="positions"))
@@ -169,6 +175,9 @@ def save(model, directory, bare, omit, write):
     (model.base_model if bare else model).save_pretrained(directory)
     path = directory / "config.json"
     config = json.loads(path.read_text())
+    if omit == "defaults":
+        defaults = type(model.config)().to_dict()
+        omit = [key for key in config if key in defaults and defaults[key] == config[key] and key != "model_type"]
     config = {key: value for key, value in config.items() if key not in omit} | write
     config["architectures"] = [type(model).__name__]
     path.write_text(json.dumps(config, indent=2) + "\n")

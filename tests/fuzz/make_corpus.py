@@ -52,6 +52,21 @@ def npy(descr, shape, data, fortran=False, version=1):
     return b"\x93NUMPY" + bytes([version, 0]) + length + header + data
 
 
+def make_npy():
+    for name, content in {
+        "f4": npy("<f4", (2, 3), bytes(24)),
+        "fortran": npy("<i2", (2, 3, 2), bytes(range(24)), fortran=True),
+        "scalar": npy("|b1", (), b"\1", version=2),
+        "vector": npy("<i8", (3,), bytes(24), version=3),
+        "no_elements": npy("<f8", (2, 0), b"", fortran=True),
+        "objects": npy("|O", (1,), bytes(8)),
+        "structured": npy([("a", "<f4")], (1,), bytes(4)),
+        "huge": npy("<f8", (2**62, 2**62), b""),
+        "python2": npy("<u4", (1,), bytes(4)).replace(b"(1,)", b"(1L)"),
+    }.items():
+        write("npy", name, content)
+
+
 def npz(members, compression=zipfile.ZIP_STORED):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
@@ -87,5 +102,6 @@ def make_sym():
 
 if __name__ == "__main__":
     make_safetensors()
+    make_npy()
     make_npz()
     make_sym()

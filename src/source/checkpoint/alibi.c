@@ -34,14 +34,14 @@ static Value *slope_buffer(Model *m, int64_t heads, bool rounded) {
                           (const int64_t[]){1, heads, 1, 1}, slopes);
 }
 
-/* Positions [batch or 1, 1, 1, sequence]: 0, 1, 2, ... over the keys that are no padding. */
+/* Positions [batch or 1, 1, 1, sequence]: 0, 1, 2, ... over the keys that are no padding. What padding
+ * gets does not matter: it is hidden. */
 static Value *key_positions(Model *m, Value *padding) {
     Builder *b = &m->b;
     Value *positions;
     if (padding) {
-        Value *kept = build_to(b, padding, FERRY_I64);
-        Value *counted = build_scalar(b, OP_ADD_SCALAR, build_cumsum(b, kept, 1), -1);
-        positions = build_unsqueeze(b, build_mul(b, counted, kept), 1);
+        positions = build_cumsum(b, build_to(b, padding, FERRY_I64), 1);
+        positions = build_unsqueeze(b, build_scalar(b, OP_ADD_SCALAR, positions, -1), 1);
     } else {
         positions = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
         positions = build_unsqueeze(b, build_unsqueeze(b, positions, 0), 0);

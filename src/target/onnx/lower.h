@@ -1,0 +1,95 @@
+/* What the files of lowerings share: a row of the table, arguments, short forms for emitting. */
+#ifndef TARGET_ONNX_LOWER_H
+#define TARGET_ONNX_LOWER_H
+
+#include "base/error.h"
+#include "target/onnx/emit.h"
+
+typedef struct Lowering {
+    void (*lower)(Onnx *o, const Node *node);
+    const char *op_type; /* the ONNX operator, for functions that serve several */
+    int since;           /* lowest opset; 0: every supported one */
+} Lowering;
+
+/* The row of an operation; its `lower` is NULL when there is none. */
+const Lowering *onnx_lowering(Op op);
+
+/* A tensor argument; NULL when an optional one is absent. */
+static inline const Value *lower_tensor(const Node *node, uint32_t i) {
+    return node->args[i].kind == VALUE_TENSOR ? node->args[i].tensor : NULL;
+}
+
+/* The name of a tensor argument; NULL when it is absent. */
+static inline const char *lower_input(const Onnx *o, const Node *node, uint32_t i) {
+    const Value *value = lower_tensor(node, i);
+    return value ? onnx_name(o, value) : NULL;
+}
+
+static inline int64_t lower_int(const Node *node, uint32_t i) {
+    return node->args[i].integer->value;
+}
+
+/* A dimension argument counted from the front. */
+static inline int64_t lower_dim(const Node *node, uint32_t i, uint32_t rank) {
+    int64_t dim = lower_int(node, i);
+    return dim < 0 ? dim + rank : dim;
+}
+
+/* A scalar argument as a number. */
+static inline double lower_number(const Node *node, uint32_t i) {
+    const Arg *arg = &node->args[i];
+    return arg->kind == VALUE_FLOAT ? arg->number : (double)arg->integer->value;
+}
+
+static inline const char *lower_op_type(const Node *node) {
+    return onnx_lowering(node->op)->op_type;
+}
+
+/* A conversion to `dtype`, as a helper value of the shape of `like`; the name itself when `like` has
+ * the dtype already. */
+const char *lower_cast(Onnx *o, const char *name, const Value *like, ferry_dtype dtype);
+
+/* The node's result from an array of inputs, with and without attributes. */
+#define RESULT(o, type, inputs, attrs)                                                             \
+    onnx_result(o, type, inputs, sizeof(inputs) / sizeof *(inputs), attrs,                         \
+                sizeof(attrs) / sizeof *(attrs))
+#define RESULT_PLAIN(o, type, inputs)                                                              \
+    onnx_result(o, type, inputs, sizeof(inputs) / sizeof *(inputs), NULL, 0)
+
+/* ---- the lowerings: lower_elementwise.c, lower_shape.c, lower_select.c, lower_layer.c ---- */
+
+void lower_alpha(Onnx *o, const Node *node);
+void lower_any(Onnx *o, const Node *node);
+void lower_arange(Onnx *o, const Node *node);
+void lower_argmax(Onnx *o, const Node *node);
+void lower_axis_input(Onnx *o, const Node *node);
+void lower_binary(Onnx *o, const Node *node);
+void lower_cat(Onnx *o, const Node *node);
+void lower_clamp(Onnx *o, const Node *node);
+void lower_cumsum(Onnx *o, const Node *node);
+void lower_embedding(Onnx *o, const Node *node);
+void lower_expand(Onnx *o, const Node *node);
+void lower_full(Onnx *o, const Node *node);
+void lower_gather(Onnx *o, const Node *node);
+void lower_gelu(Onnx *o, const Node *node);
+void lower_logic(Onnx *o, const Node *node);
+void lower_ne(Onnx *o, const Node *node);
+void lower_ne_scalar(Onnx *o, const Node *node);
+void lower_norm(Onnx *o, const Node *node);
+void lower_not(Onnx *o, const Node *node);
+void lower_permute(Onnx *o, const Node *node);
+void lower_reduce(Onnx *o, const Node *node);
+void lower_scalar(Onnx *o, const Node *node);
+void lower_scalar_pow(Onnx *o, const Node *node);
+void lower_scalar_tensor(Onnx *o, const Node *node);
+void lower_select(Onnx *o, const Node *node);
+void lower_slice(Onnx *o, const Node *node);
+void lower_softmax(Onnx *o, const Node *node);
+void lower_softplus(Onnx *o, const Node *node);
+void lower_split(Onnx *o, const Node *node);
+void lower_to(Onnx *o, const Node *node);
+void lower_unary(Onnx *o, const Node *node);
+void lower_view(Onnx *o, const Node *node);
+void lower_where(Onnx *o, const Node *node);
+
+#endif
