@@ -40,6 +40,26 @@ void file_unmap(MappedFile *file) {
     *file = (MappedFile){0};
 }
 
+ferry_status files_map(MappedFiles *files, const char *path, const MappedFile **out,
+                       ferry_error *error) {
+    MappedFile *file = ARENA_NEW(&files->arena, MappedFile);
+    if (!file) return error_memory(error, path, 0);
+    TRY(file_map(path, &files->arena, file, error));
+    VEC_PUSH(&files->items, file);
+    if (files->items.failed) {
+        file_unmap(file);
+        return error_memory(error, path, 0);
+    }
+    *out = file;
+    return FERRY_OK;
+}
+
+void files_unmap(MappedFiles *files) {
+    for (size_t i = 0; i < files->items.count; i++) file_unmap(files->items.items[i]);
+    VEC_FREE(&files->items);
+    arena_free(&files->arena);
+}
+
 void file_forget(const MappedFile *file, size_t offset, size_t length) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t first = (offset + page - 1) / page * page;

@@ -3,6 +3,7 @@
 #define BASE_FILE_H
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include <ferry/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,17 @@ typedef struct MappedFile {
 /* Map a whole regular file. Anything else (directory, FIFO, device) is BAD_FORMAT. */
 ferry_status file_map(const char *path, Arena *arena, MappedFile *out, ferry_error *error);
 void file_unmap(MappedFile *file);
+
+/* Files that are mapped together and stay where they are until all are unmapped, such as those that the
+ * weights of a program refer to. One that is all zero is ready for use. */
+typedef struct MappedFiles {
+    Arena arena;
+    VEC(MappedFile *) items;
+} MappedFiles;
+
+ferry_status files_map(MappedFiles *files, const char *path, const MappedFile **out,
+                       ferry_error *error);
+void files_unmap(MappedFiles *files);
 
 /* Tell the kernel that the pages of [offset, offset + length) are no longer needed, so that a
  * streamed file does not count as resident memory. */

@@ -178,6 +178,7 @@ static bool arg_fits(const OpArg *formal, const Arg *arg) {
     switch (formal->type) {
     case ARG_TENSOR: return kind == VALUE_TENSOR && arg->tensor;
     case ARG_TENSORS: return tensors_fit(arg);
+    case ARG_OPTIONAL_TENSORS: return kind == VALUE_TENSORS;
     case ARG_INT: return kind == VALUE_INT;
     case ARG_INTS: return kind == VALUE_INTS;
     case ARG_FLOAT: return kind == VALUE_FLOAT;

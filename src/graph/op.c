@@ -22,9 +22,16 @@ static const struct {
     const char *text;
     ArgType type;
 } arg_types[] = {
-    {"Tensor[]", ARG_TENSORS}, {"Tensor", ARG_TENSOR}, {"int[]", ARG_INTS},
-    {"int", ARG_INT},          {"float", ARG_FLOAT},   {"bool", ARG_BOOL},
-    {"Scalar", ARG_SCALAR},    {"str", ARG_STRING},    {"ScalarType", ARG_DTYPE},
+    {"Tensor?[]", ARG_OPTIONAL_TENSORS},
+    {"Tensor[]", ARG_TENSORS},
+    {"Tensor", ARG_TENSOR},
+    {"int[]", ARG_INTS},
+    {"int", ARG_INT},
+    {"float", ARG_FLOAT},
+    {"bool", ARG_BOOL},
+    {"Scalar", ARG_SCALAR},
+    {"str", ARG_STRING},
+    {"ScalarType", ARG_DTYPE},
 };
 
 static bool starts_with_word(const char *text, const char *word) {

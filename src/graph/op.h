@@ -16,6 +16,7 @@ typedef enum Op {
 typedef enum ArgType {
     ARG_TENSOR,
     ARG_TENSORS,
+    ARG_OPTIONAL_TENSORS, /* entries may be absent */
     ARG_INT, /* a symbolic integer */
     ARG_INTS,
     ARG_FLOAT,

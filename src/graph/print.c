@@ -25,7 +25,10 @@ static void print_arg(Buffer *buffer, const Arg *arg) {
     case VALUE_TENSORS:
         buffer_text(buffer, "[");
         for (uint32_t i = 0; i < arg->tensors.count; i++) {
-            buffer_format(buffer, "%s%%%s", i ? ", " : "", arg->tensors.items[i]->name);
+            const Value *item = arg->tensors.items[i];
+            if (i) buffer_text(buffer, ", ");
+            if (item) buffer_format(buffer, "%%%s", item->name);
+            else buffer_text(buffer, "None");
         }
         buffer_text(buffer, "]");
         break;

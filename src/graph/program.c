@@ -18,6 +18,7 @@ void program_free(Program *program) {
     VEC_FREE(&program->weights);
     VEC_FREE(&program->inputs);
     VEC_FREE(&program->outputs);
+    VEC_FREE(&program->sources);
     map_free(&program->names);
     map_free(&program->counters);
     arena_free(&program->arena);
@@ -93,7 +94,9 @@ void node_each_tensor(Node *node, void (*visit)(void *context, Value **use), voi
         Arg *arg = &node->args[i];
         if (arg->kind == VALUE_TENSOR) visit(context, &arg->tensor);
         if (arg->kind != VALUE_TENSORS) continue;
-        for (uint32_t j = 0; j < arg->tensors.count; j++) visit(context, &arg->tensors.items[j]);
+        for (uint32_t j = 0; j < arg->tensors.count; j++) {
+            if (arg->tensors.items[j]) visit(context, &arg->tensors.items[j]);
+        }
     }
 }
 
@@ -117,6 +120,9 @@ void program_replace(Program *program, Value **map, uint32_t count) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         replace_use(&replacement, &program->outputs.items[i].value);
     }
+    for (size_t i = 0; i < program->sources.count; i++) {
+        replace_use(&replacement, &program->sources.items[i].value);
+    }
 }
 
 static void count_use(void *context, Value **use) {
@@ -130,6 +136,7 @@ uint32_t *program_uses(Program *program, Arena *arena) {
         node_each_tensor(node, count_use, uses);
     }
     for (size_t i = 0; i < program->outputs.count; i++) uses[program->outputs.items[i].value->id]++;
+    for (size_t i = 0; i < program->sources.count; i++) uses[program->sources.items[i].value->id]++;
     return uses;
 }
 
@@ -164,7 +171,8 @@ void program_sweep(Program *program) {
 
 ferry_status program_health(Program *program, ferry_error *error) {
     if (program->arena.failed || program->names.failed || program->counters.failed ||
-        program->weights.failed || program->inputs.failed || program->outputs.failed) {
+        program->weights.failed || program->inputs.failed || program->outputs.failed ||
+        program->sources.failed) {
         return error_memory(error, program->architecture, 0);
     }
     if (program->symbols.overflow) {

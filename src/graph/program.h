@@ -58,7 +58,7 @@ typedef struct Arg {
     union {
         Value *tensor;
         struct {
-            Value **items;
+            Value **items; /* NULL: absent, where the schema says Tensor?[] */
             uint32_t count;
         } tensors;
         const Sym *integer;
@@ -88,6 +88,13 @@ typedef struct Port {
     Value *value;
 } Port;
 
+/* Where a data-dependent symbol gets its value when the program runs. */
+typedef struct SymSource {
+    const Sym *symbol;
+    Value *value;
+    int dim; /* the symbol is this size of the value; -1: it is the value itself, a 0-d integer */
+} SymSource;
+
 typedef struct Program {
     Arena arena;
     SymTable symbols;
@@ -96,6 +103,7 @@ typedef struct Program {
     VEC(Value *) weights; /* parameters, buffers and constants, in order of creation */
     VEC(Port) inputs;
     VEC(Port) outputs;
+    VEC(SymSource) sources; /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */
     const Tree *output_tree;  /* of what the model's forward returns */
     const char *architecture; /* "LlamaForCausalLM" */

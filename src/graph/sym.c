@@ -143,7 +143,16 @@ static bool same_factors(const Sym *a, const Sym *b) {
     return left_count == right_count && memcmp(left, right, left_count * sizeof *left) == 0;
 }
 
-/* Collect a + scale * b into constant and terms, merging like terms. */
+/* The terms of an expression as they are: sorted, and no two alike. */
+static void copy_terms(const Sym *sym, int64_t *constant, SymList *terms) {
+    if (sym->kind == SYM_CONST || sym->kind == SYM_SUM) *constant = sym->value;
+    if (sym->kind == SYM_SUM)
+        for (uint32_t i = 0; i < sym->count; i++) VEC_PUSH(terms, sym->operands[i]);
+    else if (sym->kind != SYM_CONST)
+        VEC_PUSH(terms, sym);
+}
+
+/* Add scale * sym to constant and terms, merging like terms. */
 static void collect(SymTable *table, const Sym *sym, int64_t scale, int64_t *constant,
                     SymList *terms) {
     if (sym->kind == SYM_CONST) {
@@ -184,7 +193,7 @@ static const Sym *add_scaled(SymTable *table, const Sym *a, const Sym *b, int64_
     int64_t constant = 0;
     SymList terms = {0};
     if (table->overflow) return &zero;
-    collect(table, a, 1, &constant, &terms);
+    copy_terms(a, &constant, &terms);
     collect(table, b, scale, &constant, &terms);
     return make_sum(table, constant, &terms);
 }

@@ -13,7 +13,9 @@ static void append_arg(Buffer *key, const Arg *arg) {
     case VALUE_TENSORS:
         buffer_append(key, &arg->tensors.count, sizeof arg->tensors.count);
         for (uint32_t i = 0; i < arg->tensors.count; i++) {
-            buffer_append(key, &arg->tensors.items[i]->id, sizeof arg->tensors.items[i]->id);
+            const Value *item = arg->tensors.items[i];
+            const uint32_t id = item ? item->id : UINT32_MAX;
+            buffer_append(key, &id, sizeof id);
         }
         break;
     case VALUE_INT: buffer_append(key, &arg->integer, sizeof arg->integer); break;

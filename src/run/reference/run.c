@@ -3,6 +3,7 @@
  * Weights are taken when they are first read: in place when they are one window into a file or
  * memory without conversion, else read into memory. Every tensor goes after its last use. */
 #include "run/reference.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "run/reference/bind.h"
 
@@ -136,6 +137,23 @@ static void find_last_uses(Run *run) {
     for (size_t i = 0; i < run->program->outputs.count; i++) {
         run->last_use[run->program->outputs.items[i].value->id] = UINT32_MAX;
     }
+    for (size_t i = 0; i < run->program->sources.count; i++) {
+        uint32_t *last = &run->last_use[run->program->sources.items[i].value->id];
+        if (*last == 0) *last = 1; /* made for its size or value alone */
+    }
+}
+
+/* Data-dependent symbols: the sizes or the value of what the node made. */
+static void bind_sources(Run *run, const Node *node) {
+    for (size_t i = 0; i < run->program->sources.count; i++) {
+        const SymSource *source = &run->program->sources.items[i];
+        if (source->value->producer != node) continue;
+        const Tensor *tensor = &run->values[source->value->id];
+        int64_t number = source->dim >= 0 ? tensor->shape[source->dim] : 0;
+        if (source->dim < 0) dtype_convert(tensor->dtype, tensor->data, FERRY_I64, &number, 1);
+        run->bindings.values[source->symbol->value] = number;
+        run->bindings.bound[source->symbol->value] = true;
+    }
 }
 
 static ferry_status run_nodes(Run *run) {
@@ -144,6 +162,7 @@ static ferry_status run_nodes(Run *run) {
     for (Node *node = run->program->first; node; node = node->next) {
         run->position++;
         TRY(run_node(run, node));
+        bind_sources(run, node);
         node_each_tensor(node, release_used, run);
         for (uint32_t i = 0; i < node->output_count; i++) {
             uint32_t id = node->outputs[i]->id;

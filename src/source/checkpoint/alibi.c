@@ -5,7 +5,6 @@
 #include "base/dtype.h"
 
 #include <math.h>
-#include <string.h>
 
 /* 2^(-8/n), 2^(-16/n), ... for n heads, a power of two; the heads above such a power take every other
  * slope of twice as many. */

@@ -5,7 +5,7 @@
 #include "source/checkpoint/model.h"
 
 extern const Family decoder_families[]; /* decoder.c: rotary positions */
-extern const Family gpt_families[];     /* gpt.c: gpt2, opt, gpt_neox, gptj, bloom, falcon */
+extern const Family gpt_families[];     /* gpt.c: gpt2, gpt_neox, bloom, falcon, opt, ... */
 extern const Family encoder_families[]; /* bert.c: bert and its relatives, modernbert */
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define GPT2                                                                                       \
+#define GPT                                                                                        \
     .activation_key = "activation_function", .eps_key = "layer_norm_epsilon",                      \
     .embedding = "wte.weight", .layer = "h", .attention_norm = "ln_1", .mlp = "mlp",               \
     .logits = "lm_head", .token_types = true
@@ -28,35 +28,6 @@ static void finish(GptDecoder *d, Value *x) {
 static const char *const gpt2_ignored[] = {
     "n_ctx", "n_special", "output_past", "predict_special_tokens", "reorder_and_upcast_attn", NULL};
 
-static const GptTraits gpt2_traits = {GPT2,
-                                      .hidden = {"n_embd", "hidden_size", 768},
-                                      .layers = {"n_layer", "num_hidden_layers", 12},
-                                      .heads = {"n_head", "num_attention_heads", 12},
-                                      .inner = {"n_inner", NULL, 0},
-                                      .positions = {"n_positions", "max_position_embeddings", 1024},
-                                      .vocabulary = 50257,
-                                      .activation = "gelu_new",
-                                      .ignored = gpt2_ignored,
-                                      .attention = "attn",
-                                      .fused = "c_attn",
-                                      .output = "c_proj",
-                                      .mlp_norm = "ln_2",
-                                      .up = "c_fc",
-                                      .down = "c_proj",
-                                      .transposed = true,
-                                      .cross_attentions = true};
-
-static void build_gpt2(Model *m) {
-    GptDecoder d = gpt_start(m);
-    if (!build_ok(&m->b)) return;
-    if (!config_bool_or(m, "scale_attn_weights", true)) d.scale = 1;
-    d.divides_by_layer = config_bool_or(m, "scale_attn_by_inverse_layer_idx", false);
-    config_require_bool(m, "add_cross_attention", false);
-    Value *x = embed_with_positions(&d);
-    d.mask[0] = model_mask(m, model_padding_mask(m), true, 0);
-    finish(&d, x);
-}
-
 /* Softmax is in float32 whatever these say. */
 static const char *const bigcode_ignored[] = {"attention_softmax_in_fp32",
                                               "scale_attention_softmax_in_fp32",
@@ -70,23 +41,28 @@ static const char *const bigcode_ignored[] = {"attention_softmax_in_fp32",
                                               "validate_runner_input",
                                               NULL};
 
-static const GptTraits bigcode_traits = {
-    GPT2,
-    .hidden = {"n_embd", "hidden_size", 768},
-    .layers = {"n_layer", "num_hidden_layers", 12},
-    .heads = {"n_head", "num_attention_heads", 12},
-    .inner = {"n_inner", NULL, 0},
-    .positions = {"n_positions", "max_position_embeddings", 1024},
-    .vocabulary = 50257,
-    .activation = "gelu_pytorch_tanh",
-    .ignored = bigcode_ignored,
-    .attention = "attn",
-    .fused = "c_attn",
-    .output = "c_proj",
-    .mlp_norm = "ln_2",
-    .up = "c_fc",
-    .down = "c_proj",
-    .cross_attentions = true};
+#define GPT2                                                                                       \
+    .hidden = {"n_embd", "hidden_size", 768}, .layers = {"n_layer", "num_hidden_layers", 12},      \
+    .heads = {"n_head", "num_attention_heads", 12}, .inner = {"n_inner", NULL, 0},                 \
+    .positions = {"n_positions", "max_position_embeddings", 1024}, .vocabulary = 50257,            \
+    .attention = "attn", .fused = "c_attn", .output = "c_proj", .mlp_norm = "ln_2", .up = "c_fc",  \
+    .down = "c_proj", .cross_attentions = true
+
+static const GptTraits gpt2_traits = {GPT, GPT2, .activation = "gelu_new", .ignored = gpt2_ignored,
+                                      .transposed = true};
+static const GptTraits bigcode_traits = {GPT, GPT2, .activation = "gelu_pytorch_tanh",
+                                         .ignored = bigcode_ignored};
+
+static void build_gpt2(Model *m) {
+    GptDecoder d = gpt_start(m);
+    if (!build_ok(&m->b)) return;
+    if (!config_bool_or(m, "scale_attn_weights", true)) d.scale = 1;
+    d.divides_by_layer = config_bool_or(m, "scale_attn_by_inverse_layer_idx", false);
+    config_require_bool(m, "add_cross_attention", false);
+    Value *x = embed_with_positions(&d);
+    d.mask[0] = model_mask(m, model_padding_mask(m), true, 0);
+    finish(&d, x);
+}
 
 static void build_gpt_bigcode(Model *m) {
     GptDecoder d = gpt_start(m);
@@ -106,7 +82,7 @@ static void build_gpt_bigcode(Model *m) {
 static const char *const neo_ignored[] = {"attention_layers", "embed_dropout", "resid_dropout",
                                           NULL};
 
-static const GptTraits neo_traits = {GPT2,
+static const GptTraits neo_traits = {GPT,
                                      .hidden = {"hidden_size", NULL, 2048},
                                      .layers = {"num_layers", "num_hidden_layers", 24},
                                      .heads = {"num_heads", "num_attention_heads", 16},
@@ -192,7 +168,8 @@ static void build_gpt_neo(Model *m) {
 
 /* ---- gptj and codegen ---- */
 
-static const char *const gptj_ignored[] = {"n_ctx", "rotary", "scale_attn_weights", NULL};
+static const char *const gptj_ignored[] = {"n_ctx", "n_positions", "rotary", "scale_attn_weights",
+                                           NULL};
 
 #define GPTJ                                                                                       \
     .hidden = {"n_embd", "hidden_size", 4096}, .layers = {"n_layer", "num_hidden_layers", 28},     \
@@ -200,8 +177,8 @@ static const char *const gptj_ignored[] = {"n_ctx", "rotary", "scale_attn_weight
     .vocabulary = 50400, .activation = "gelu_new", .ignored = gptj_ignored, .attention = "attn",   \
     .output = "out_proj", .up = "fc_in", .down = "fc_out", .logits_bias = true, .untied = true
 
-static const GptTraits gptj_traits = {GPT2, GPTJ};
-static const GptTraits codegen_traits = {GPT2, GPTJ, .fused = "qkv_proj"};
+static const GptTraits gptj_traits = {GPT, GPTJ};
+static const GptTraits codegen_traits = {GPT, GPTJ, .fused = "qkv_proj"};
 
 /* One norm feeds attention and MLP; neighbouring features are rotated, in gptj with the precision of
  * the computation and in codegen with float32. */
@@ -209,7 +186,6 @@ static void build_rotating(GptDecoder *d, bool float32) {
     Model *m = d->m;
     d->order = GPT_PARALLEL;
     d->qkv_bias = d->output_bias = false;
-    config_accept(m, "n_positions");
     int64_t otherwise = config_is_null(m, "rotary_dim") ? d->hidden : 64;
     const RotarySpec spec = {.head_dim = gpt_size(m, &(GptSize){"rotary_dim", NULL, otherwise}),
                              .theta = 10000,

@@ -2,7 +2,6 @@
 #include "source/checkpoint/gpt.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MEGATRON                                                                                   \
     .attention_norm = "input_layernorm", .fused = "query_key_value", .output = "dense",            \

@@ -219,9 +219,13 @@ static const char *symbol_size(Onnx *o, const Sym *sym) {
         return "";
     }
     int64_t dim = o->dimension_index[sym->value];
-    const Attr attrs[] = {ATTR_I("start", dim), ATTR_I("end", dim + 1)};
     const char *name = onnx_name(o, input);
     const Sym *one = sym_const(&o->program->symbols, 1);
+    if (dim < 0) {
+        const char *inputs[] = {name, onnx_ints(o, (const int64_t[]){1}, 1)};
+        return onnx_helper(o, "Reshape", inputs, 2, NULL, 0, FERRY_I64, 1, &one);
+    }
+    const Attr attrs[] = {ATTR_I("start", dim), ATTR_I("end", dim + 1)};
     return onnx_helper(o, "Shape", &name, 1, attrs, 2, FERRY_I64, 1, &one);
 }
 

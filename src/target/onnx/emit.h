@@ -22,8 +22,8 @@ typedef struct Onnx {
     const Node *node;   /* being lowered */
     uint32_t counter;   /* of helper values of this node */
     uint32_t node_count, initializer_count;
-    const Value **dimension_input; /* by symbol: an input that has it, or NULL */
-    uint32_t *dimension_index;
+    const Value **dimension_input; /* by symbol: a value that has it as a size, or NULL */
+    int *dimension_index;          /* which size; -1: the value itself, a 0-d integer */
     ferry_status status;
     ferry_error *error;
 } Onnx;

@@ -261,12 +261,12 @@ static ferry_status write_initializers(Onnx *o, OutputFile *data, uint64_t *data
 
 /* ---- the graph ---- */
 
-/* Find an input that has each symbol as one of its sizes. */
+/* Find an input, or the source of a data-dependent symbol, for every symbol. */
 static bool find_dimensions(Onnx *o) {
     const Program *program = o->program;
     size_t symbols = program->symbols.symbols.count;
     o->dimension_input = ARENA_ARRAY(&o->arena, const Value *, symbols);
-    o->dimension_index = ARENA_ARRAY(&o->arena, uint32_t, symbols);
+    o->dimension_index = ARENA_ARRAY(&o->arena, int, symbols);
     if (!o->dimension_input || !o->dimension_index) return false;
     for (size_t i = 0; i < program->inputs.count; i++) {
         const Value *value = program->inputs.items[i].value;
@@ -274,8 +274,13 @@ static bool find_dimensions(Onnx *o) {
             const Sym *size = value->shape[d];
             if (size->kind != SYM_SYMBOL || o->dimension_input[size->value]) continue;
             o->dimension_input[size->value] = value;
-            o->dimension_index[size->value] = d;
+            o->dimension_index[size->value] = (int)d;
         }
+    }
+    for (size_t i = 0; i < program->sources.count; i++) {
+        const SymSource *source = &program->sources.items[i];
+        o->dimension_input[source->symbol->value] = source->value;
+        o->dimension_index[source->symbol->value] = source->dim;
     }
     return true;
 }

@@ -1,0 +1,233 @@
+#include "source/pt2/schema.h"
+#include "base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    int64_t number;
+    ferry_dtype dtype;
+} scalar_types[] = {
+    {1, FERRY_U8},    {2, FERRY_I8},    {3, FERRY_I16},      {4, FERRY_I32},
+    {5, FERRY_I64},   {6, FERRY_F16},   {7, FERRY_F32},      {8, FERRY_F64},
+    {12, FERRY_BOOL}, {13, FERRY_BF16}, {29, FERRY_F8_E4M3}, {30, FERRY_F8_E5M2},
+};
+
+enum { SCALAR_TYPE_COUNT = sizeof scalar_types / sizeof *scalar_types };
+
+ferry_dtype schema_dtype(int64_t number) {
+    for (size_t i = 0; i < SCALAR_TYPE_COUNT; i++) {
+        if (scalar_types[i].number == number) return scalar_types[i].dtype;
+    }
+    return FERRY_DTYPE_NONE;
+}
+
+int64_t schema_dtype_number(ferry_dtype dtype) {
+    for (size_t i = 0; i < SCALAR_TYPE_COUNT; i++) {
+        if (scalar_types[i].dtype == dtype) return scalar_types[i].number;
+    }
+    return 0;
+}
+
+/* ---- srepr: call := NAME "(" (argument ("," argument)*)? ")"
+ *      argument := call | integer | string | NAME "=" NAME | NAME ---- */
+
+enum { MAX_DEPTH = 200, MAX_OPERANDS = 64 };
+
+typedef struct Srepr {
+    SymTable *table;
+    const char *text, *next;
+    int depth;
+    ferry_status status;
+    ferry_error *error;
+} Srepr;
+
+static const Sym *srepr_fail(Srepr *p, const char *problem) {
+    if (p->status == FERRY_OK) {
+        p->status =
+            error_set(p->error, FERRY_BAD_FORMAT, "symbolic size", "%s at column %d of \"%.200s\"",
+                      problem, (int)(p->next - p->text) + 1, p->text);
+    }
+    return sym_const(p->table, 0);
+}
+
+static bool srepr_accept(Srepr *p, char character) {
+    while (*p->next == ' ') p->next++;
+    if (*p->next != character) return false;
+    p->next++;
+    return true;
+}
+
+static size_t srepr_word(Srepr *p, const char **start) {
+    while (*p->next == ' ') p->next++;
+    *start = p->next;
+    while (isalnum((unsigned char)*p->next) || *p->next == '_') p->next++;
+    return (size_t)(p->next - *start);
+}
+
+/* Symbol('s0', positive=True, integer=True), after the bracket. */
+static const Sym *srepr_symbol(Srepr *p) {
+    if (!srepr_accept(p, '\'')) return srepr_fail(p, "expected a quoted name");
+    const char *start = p->next;
+    while (*p->next && *p->next != '\'') p->next++;
+    const char *name = arena_string_n(p->table->arena, start, (size_t)(p->next - start));
+    if (!srepr_accept(p, '\'') || !*name) return srepr_fail(p, "expected a quoted name");
+    const char *end = strchr(p->next, ')');
+    if (!end) return srepr_fail(p, "expected ')'");
+    p->next = end + 1;
+    return sym_symbol(p->table, name, 0, SYM_UNBOUNDED);
+}
+
+static const Sym *srepr_integer(Srepr *p) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(p->next, &end, 10);
+    if (errno || end == p->next) return srepr_fail(p, "expected a 64-bit integer");
+    p->next = end;
+    return sym_const(p->table, value);
+}
+
+static const Sym *srepr_expression(Srepr *p);
+
+static const Sym *power(SymTable *table, const Sym *base, const Sym *exponent) {
+    const Sym *result = sym_const(table, 1);
+    for (int64_t i = 0; i < exponent->value; i++) result = sym_mul(table, result, base);
+    return result;
+}
+
+typedef const Sym *(*SymFunction)(SymTable *table, const Sym *a, const Sym *b);
+
+static const struct {
+    const char *name;
+    SymFunction apply;
+    bool variadic;
+} srepr_functions[] = {
+    {"Add", sym_add, true},
+    {"Mul", sym_mul, true},
+    {"Max", sym_max, true},
+    {"Min", sym_min, true},
+    {"FloorDiv", sym_floordiv, false},
+    {"CleanDiv", sym_floordiv, false},
+    {"Mod", sym_mod, false},
+    {"PythonMod", sym_mod, false},
+    {"Pow", NULL, false},
+    {"PowByNatural", NULL, false},
+    {"ToFloat", NULL, true},
+    {"Identity", NULL, true},
+};
+
+static const Sym *srepr_apply(Srepr *p, size_t function, const Sym *const *operands, size_t count) {
+    SymFunction apply = srepr_functions[function].apply;
+    bool variadic = srepr_functions[function].variadic;
+    if (count == 0 || (!variadic && count != 2)) return srepr_fail(p, "wrong number of arguments");
+    if (!apply && variadic) return operands[0];
+    if (!apply) {
+        bool small =
+            sym_is_const(operands[1]) && operands[1]->value >= 0 && operands[1]->value <= 16;
+        return small ? power(p->table, operands[0], operands[1])
+                     : srepr_fail(p, "unsupported exponent");
+    }
+    const Sym *result = operands[0];
+    for (size_t i = 1; i < count; i++) result = apply(p->table, result, operands[i]);
+    return result;
+}
+
+static const Sym *srepr_call(Srepr *p, const char *name, size_t length) {
+    const Sym *operands[MAX_OPERANDS];
+    size_t function = 0, count = 0, known = sizeof srepr_functions / sizeof *srepr_functions;
+    while (function < known && (strlen(srepr_functions[function].name) != length ||
+                                memcmp(srepr_functions[function].name, name, length) != 0)) {
+        function++;
+    }
+    if (function == known) return srepr_fail(p, "unsupported function");
+    do {
+        if (count == MAX_OPERANDS) return srepr_fail(p, "too many arguments");
+        operands[count++] = srepr_expression(p);
+    } while (p->status == FERRY_OK && srepr_accept(p, ','));
+    if (!srepr_accept(p, ')')) return srepr_fail(p, "expected ')'");
+    return p->status == FERRY_OK ? srepr_apply(p, function, operands, count) : operands[0];
+}
+
+static const Sym *srepr_expression(Srepr *p) {
+    const char *name;
+    if (p->status != FERRY_OK) return sym_const(p->table, 0);
+    if (++p->depth > MAX_DEPTH) return srepr_fail(p, "nested too deeply");
+    const Sym *result;
+    size_t length = srepr_word(p, &name);
+    if (!srepr_accept(p, '(')) {
+        /* plain names are accepted once torch has seen the symbol */
+        result = length ? sym_symbol(p->table, arena_string_n(p->table->arena, name, length), 0,
+                                     SYM_UNBOUNDED)
+                        : srepr_fail(p, "expected a name");
+    } else if (length == 6 && !memcmp(name, "Symbol", 6)) {
+        result = srepr_symbol(p);
+    } else if (length == 7 && !memcmp(name, "Integer", 7)) {
+        result = srepr_integer(p);
+        if (!srepr_accept(p, ')')) srepr_fail(p, "expected ')'");
+    } else {
+        result = srepr_call(p, name, length);
+    }
+    p->depth--;
+    return result;
+}
+
+ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error) {
+    Srepr parser = {.table = table, .text = text, .next = text, .error = error};
+    *out = srepr_expression(&parser);
+    if (parser.status == FERRY_OK && *parser.next) srepr_fail(&parser, "unexpected text");
+    return parser.status;
+}
+
+/* ---- records ---- */
+
+ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error) {
+    json_t *number = json_object_get(json, "as_int");
+    json_t *text = json_object_get(json_object_get(json, "as_expr"), "expr_str");
+    if (json_is_integer(number)) {
+        *out = sym_const(table, json_integer_value(number));
+        return FERRY_OK;
+    }
+    if (json_is_string(text)) return schema_srepr(table, json_string_value(text), out, error);
+    return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
+                     "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
+                     json_kind(json));
+}
+
+static ferry_status read_syms(SymTable *table, const json_t *list, const Sym **out, size_t count,
+                              ferry_error *error) {
+    for (size_t i = 0; i < count; i++)
+        TRY(schema_sym(table, json_array_get(list, i), &out[i], error));
+    return FERRY_OK;
+}
+
+ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
+                           ferry_error *error) {
+    json_t *sizes = json_object_get(json, "sizes"), *strides = json_object_get(json, "strides");
+    size_t rank = json_array_size(sizes);
+    *out = (TensorMeta){.dtype = schema_dtype(json_integer_value(json_object_get(json, "dtype")))};
+    if (!json_is_array(sizes) || json_array_size(strides) != rank) {
+        return error_set(error, FERRY_BAD_FORMAT, name,
+                         "expected a tensor type with \"sizes\" and \"strides\" of one length");
+    }
+    if (rank > FERRY_MAX_RANK) {
+        return error_set(error, FERRY_UNSUPPORTED, name, "a tensor of rank %zu (at most %d)", rank,
+                         FERRY_MAX_RANK);
+    }
+    out->rank = (uint32_t)rank;
+    out->offset = sym_const(table, 0);
+    TRY(read_syms(table, sizes, out->sizes, rank, error));
+    TRY(read_syms(table, strides, out->strides, rank, error));
+    json_t *offset = json_object_get(json, "storage_offset");
+    return offset ? schema_sym(table, offset, &out->offset, error) : FERRY_OK;
+}
+
+bool schema_is_contiguous(SymTable *table, const TensorMeta *meta) {
+    const Sym *stride = sym_const(table, 1);
+    for (uint32_t d = meta->rank; d-- > 0;) {
+        if (!sym_is_value(meta->sizes[d], 1) && meta->strides[d] != stride) return false;
+        stride = sym_mul(table, stride, meta->sizes[d]);
+    }
+    return true;
+}

@@ -1,0 +1,34 @@
+/* The records of a serialized program (torch._export.serde.schema, major version 8): dtypes, symbolic
+ * integers, tensor types. All of it is hostile JSON; functions report what they expected. */
+#ifndef SOURCE_PT2_SCHEMA_H
+#define SOURCE_PT2_SCHEMA_H
+
+#include "format/json.h"
+#include "graph/program.h"
+
+/* Type of a tensor as the file declares it. */
+typedef struct TensorMeta {
+    ferry_dtype dtype;
+    uint32_t rank;
+    const Sym *sizes[FERRY_MAX_RANK];
+    const Sym *strides[FERRY_MAX_RANK];
+    const Sym *offset;
+} TensorMeta;
+
+/* The dtype with a ScalarType number; FERRY_DTYPE_NONE for those that programs do not have. */
+ferry_dtype schema_dtype(int64_t number);
+int64_t schema_dtype_number(ferry_dtype dtype);
+
+/* {"as_int": 4} or {"as_expr": {"expr_str": "Symbol('s0', ...)"}}. Symbols are made on first sight. */
+ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error);
+
+/* A SymPy expression as srepr writes it. */
+ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error);
+
+ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
+                           ferry_error *error);
+
+/* True when the strides are those of a dense, row-major tensor. */
+bool schema_is_contiguous(SymTable *table, const TensorMeta *meta);
+
+#endif
