@@ -106,7 +106,8 @@ def run_reference(ferry: str, directory: Path, inputs: dict[str, np.ndarray]) ->
     command = [ferry, "run", directory, "--runtime", "reference"]
     command += ["--inputs", files["inputs"], "--output", files["outputs"]]
     start = time.perf_counter()
-    subprocess.run(command, check=True)
+    if subprocess.run(command).returncode:
+        return False
     seconds = time.perf_counter() - start
     with np.load(files["outputs"]) as outputs:
         return compare("built in, and load", dict(outputs), 1e3 * seconds)
@@ -130,6 +131,7 @@ def main() -> int:
     if sys.argv[1:] == ["--record"]:
         record()
         return 0
+    sys.stdout.reconfigure(line_buffering=True)
     ferry, directory = sys.argv[1], Path(sys.argv[2])
     source = checkpoint()
     command = [ferry, "export", source, "--to", "onnx", "-o", directory, "--json"]

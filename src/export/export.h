@@ -24,7 +24,8 @@ typedef struct Manifest {
     const char *dtype;        /* "float32" */
     ferry_port *inputs, *outputs;
     size_t input_count, output_count;
-    json_t *json; /* the document; owned */
+    json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
+    json_t *json;   /* the document; owned */
 } Manifest;
 
 struct ferry_exported {
@@ -35,9 +36,8 @@ struct ferry_exported {
     Checkpoint *checkpoint;
     ferry_export_config config;
 
-    Program *program;   /* legalized; read from the file on demand in a loaded export */
-    MappedFile weights; /* behind a program that was read */
-    Arena files;        /* names of mapped files */
+    Program *program;  /* legalized; read from the file on demand in a loaded export */
+    MappedFiles files; /* behind a program that was read */
     Pool *pool;
     OnnxRuntime *runtime;
     OnnxSession *session;
@@ -56,6 +56,9 @@ ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_exp
                            ferry_error *error);
 ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error);
 void manifest_free(Manifest *manifest);
+
+/* Give the program the symbols of a loaded export with their ranges, as far as export.json has them. */
+ferry_status manifest_declare_sizes(const Manifest *manifest, Program *program, ferry_error *error);
 
 /* ---- samples.c ---- */
 

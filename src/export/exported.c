@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "export/export.h"
 #include "run/reference.h"
+#include "source/onnx/onnx_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +27,42 @@ void ferry_exported_free(ferry_exported *exported) {
     onnxruntime_close(exported->session);
     onnxruntime_unload(exported->runtime);
     program_free(exported->program);
-    file_unmap(&exported->weights);
-    arena_free(&exported->files);
+    files_unmap(&exported->files);
     pool_free(exported->pool);
     manifest_free(&exported->manifest);
     free(exported);
 }
 
+static ferry_status read_program(ferry_exported *exported, Program *program, ferry_error *error) {
+    Manifest *manifest = &exported->manifest;
+    if (strcmp(manifest->format, "onnx") != 0) {
+        return error_set(error, FERRY_UNSUPPORTED, exported->directory,
+                         "the program of a %s export cannot be read back", manifest->format);
+    }
+    TRY(manifest_declare_sizes(manifest, program, error));
+    const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
+    TRY(onnx_read(path, &exported->files, program, error));
+    if (!*program->architecture) {
+        program->architecture = arena_string(&program->arena, manifest->architecture);
+    }
+#ifdef FERRY_VERIFY
+    TRY(program_verify(program, "reading", error));
+#endif
+    return FERRY_OK;
+}
+
 ferry_status exported_program(ferry_exported *exported, ferry_error *error) {
     if (exported->program) return FERRY_OK;
-    return error_set(error, FERRY_UNSUPPORTED, exported->directory,
-                     "the program of a %s export cannot be read back", exported->manifest.format);
+    Program *program = program_new();
+    if (!program) return error_memory(error, exported->directory, sizeof *program);
+    ferry_status status = read_program(exported, program, error);
+    if (status == FERRY_OK) {
+        exported->program = program;
+    } else {
+        program_free(program);
+        files_unmap(&exported->files);
+    }
+    return status;
 }
 
 /* ---- running ---- */

@@ -165,6 +165,7 @@ static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *err
     }
     json_t *metadata = json_object_get(component, "metadata");
     json_t *own = json_object_get(metadata, "ferry");
+    manifest->ranges = json_object_get(own, "ranges");
     manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
@@ -207,6 +208,24 @@ ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_erro
                          SCHEMA_VERSION, (int64_t)json_integer_value(version));
     }
     return adopt(manifest, path, error);
+}
+
+ferry_status manifest_declare_sizes(const Manifest *manifest, Program *program,
+                                    ferry_error *error) {
+    const char *name;
+    json_t *range;
+    json_object_foreach(manifest->ranges, name, range) {
+        json_t *lower = json_array_get(range, 0), *upper = json_array_get(range, 1);
+        int64_t least = json_integer_value(lower), most = json_integer_value(upper);
+        if (json_is_null(upper)) most = SYM_UNBOUNDED;
+        bool valid = json_is_integer(lower) && (json_is_integer(upper) || json_is_null(upper));
+        if (!valid || least > most) {
+            return bad_manifest("export.json", "\"ranges\" to be lists of two bounds", range,
+                                error);
+        }
+        sym_symbol(&program->symbols, name, least, most);
+    }
+    return FERRY_OK;
 }
 
 void manifest_free(Manifest *manifest) {

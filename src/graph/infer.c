@@ -92,6 +92,7 @@ static const InferRule rules[OP_COUNT] = {
     [OP_DIV] = infer_binary,
     [OP_MAXIMUM] = infer_binary,
     [OP_MINIMUM] = infer_binary,
+    [OP_POW] = infer_binary,
     [OP_ADD_SCALAR] = infer_scalar,
     [OP_MUL_SCALAR] = infer_scalar,
     [OP_DIV_SCALAR] = infer_scalar,

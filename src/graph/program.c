@@ -19,6 +19,8 @@ void program_free(Program *program) {
     VEC_FREE(&program->inputs);
     VEC_FREE(&program->outputs);
     VEC_FREE(&program->sources);
+    VEC_FREE(&program->input_constants);
+    VEC_FREE(&program->output_constants);
     map_free(&program->names);
     map_free(&program->counters);
     arena_free(&program->arena);
@@ -172,7 +174,8 @@ void program_sweep(Program *program) {
 ferry_status program_health(Program *program, ferry_error *error) {
     if (program->arena.failed || program->names.failed || program->counters.failed ||
         program->weights.failed || program->inputs.failed || program->outputs.failed ||
-        program->sources.failed) {
+        program->sources.failed || program->input_constants.failed ||
+        program->output_constants.failed) {
         return error_memory(error, program->architecture, 0);
     }
     if (program->symbols.overflow) {

@@ -88,6 +88,14 @@ typedef struct Port {
     Value *value;
 } Port;
 
+/* A leaf of the nested structure that is no tensor: a keyword or a result that the program was traced
+ * with as a constant. */
+typedef struct ConstantLeaf {
+    uint32_t leaf;    /* its index among all leaves */
+    const char *name; /* its path */
+    const char *json; /* "null", "true", "3", "0.5" or a quoted string */
+} ConstantLeaf;
+
 /* Where a data-dependent symbol gets its value when the program runs. */
 typedef struct SymSource {
     const Sym *symbol;
@@ -103,6 +111,7 @@ typedef struct Program {
     VEC(Value *) weights; /* parameters, buffers and constants, in order of creation */
     VEC(Port) inputs;
     VEC(Port) outputs;
+    VEC(ConstantLeaf) input_constants, output_constants;
     VEC(SymSource) sources; /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */
     const Tree *output_tree;  /* of what the model's forward returns */

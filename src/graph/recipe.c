@@ -19,16 +19,24 @@ static void row_major(uint32_t rank, const int64_t *shape, int64_t *strides) {
     }
 }
 
-static const Recipe *make_source(Arena *arena, const MappedFile *file, const void *base,
-                                 ferry_dtype dtype, uint32_t rank, const int64_t *shape) {
+const Recipe *recipe_window(Arena *arena, const MappedFile *file, const void *base,
+                            ferry_dtype dtype, uint32_t rank, const int64_t *shape,
+                            const int64_t *strides) {
     Recipe recipe = {.dtype = dtype, .rank = rank, .part_count = 1};
     RecipePart part = {.base = base, .file = file, .dtype = dtype};
     if (rank) {
         memcpy(recipe.shape, shape, rank * sizeof *shape);
         memcpy(part.shape, shape, rank * sizeof *shape);
+        memcpy(part.strides, strides, rank * sizeof *strides);
     }
-    row_major(rank, part.shape, part.strides);
     return make(arena, recipe, &part);
+}
+
+static const Recipe *make_source(Arena *arena, const MappedFile *file, const void *base,
+                                 ferry_dtype dtype, uint32_t rank, const int64_t *shape) {
+    int64_t strides[FERRY_MAX_RANK];
+    row_major(rank, shape, strides);
+    return recipe_window(arena, file, base, dtype, rank, shape, strides);
 }
 
 const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset, ferry_dtype dtype,

@@ -37,6 +37,12 @@ const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset,
 const Recipe *recipe_bytes(Arena *arena, const void *bytes, ferry_dtype dtype, uint32_t rank,
                            const int64_t *shape);
 
+/* A strided window: element [i, ..] is i*strides[0] + .. elements behind `base`, which lies in `file`
+ * (NULL: in memory). The caller has checked that every element is inside. */
+const Recipe *recipe_window(Arena *arena, const MappedFile *file, const void *base,
+                            ferry_dtype dtype, uint32_t rank, const int64_t *shape,
+                            const int64_t *strides);
+
 /* These return NULL also when the result is no recipe: a conversion of a conversion that would lose
  * the rounding in between, a reshape of scattered elements. The caller keeps the operation then. */
 const Recipe *recipe_cast(Arena *arena, const Recipe *recipe, ferry_dtype dtype);

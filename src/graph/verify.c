@@ -98,10 +98,12 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
     for (size_t i = 0; i < program->outputs.count && v.status == FERRY_OK; i++) {
         check_use(&v, &program->outputs.items[i].value);
     }
-    if (program->input_tree && tree_leaves(program->input_tree) != program->inputs.count) {
+    if (program->input_tree && tree_leaves(program->input_tree) !=
+                                   program->inputs.count + program->input_constants.count) {
         fail(&v, "the input structure has another number of leaves", "");
     }
-    if (program->output_tree && tree_leaves(program->output_tree) != program->outputs.count) {
+    if (program->output_tree && tree_leaves(program->output_tree) !=
+                                    program->outputs.count + program->output_constants.count) {
         fail(&v, "the output structure has another number of leaves", "");
     }
     arena_free(&scratch);

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 /* A refused allocation is a test here, not the end. */
-const char *__asan_default_options(void);
+FERRY_API const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
 }

@@ -7,6 +7,7 @@ static const Kernel kernels[OP_COUNT] = {
     [OP_DIV] = kernel_elementwise,
     [OP_MAXIMUM] = kernel_elementwise,
     [OP_MINIMUM] = kernel_elementwise,
+    [OP_POW] = kernel_elementwise,
     [OP_ADD_SCALAR] = kernel_elementwise,
     [OP_MUL_SCALAR] = kernel_elementwise,
     [OP_DIV_SCALAR] = kernel_elementwise,

@@ -189,6 +189,7 @@ static const RowSet sets[OP_COUNT] = {
     [OP_DIV] = REAL(div),
     [OP_MAXIMUM] = ANY(maximum),
     [OP_MINIMUM] = ANY(minimum),
+    [OP_POW] = REAL(pow),
     [OP_ADD_SCALAR] = ANY(add),
     [OP_MUL_SCALAR] = ANY(mul),
     [OP_DIV_SCALAR] = REAL(div),

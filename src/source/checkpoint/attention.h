@@ -7,13 +7,16 @@
 /* ---- rotary position embedding ---- */
 
 typedef struct RotarySpec {
-    const char *layer_type; /* the entry of nested rope_parameters; NULL: not nested */
+    const char *layer_type; /* the entry of rope_parameters, which is nested then; NULL: it is not */
     int64_t head_dim;
     double theta;            /* default when the configuration has none */
     double partial;          /* default share of the head that is rotated */
     bool interleaved;        /* cos and sin for neighbouring pairs instead of halves */
-    const char *theta_key;   /* another key for theta at the top level; NULL: none */
-    const char *partial_key; /* another key for the share at the top level; NULL: none */
+    bool whole;              /* heads rotate whole, and the default type ignores the share */
+    const char *theta_key;   /* theta at the top level; NULL: rope_theta */
+    const char *partial_key; /* the share at the top level; NULL: partial_rotary_factor */
+    int64_t max_length;      /* default of max_position_embeddings; 0: 2048 */
+    int64_t trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
     bool ignore_scaling;     /* rope_scaling concerns another layer type */
     bool float32;            /* cos and sin are float32 whatever the dtype of the computation */
 } RotarySpec;
@@ -24,8 +27,8 @@ typedef struct Rotary {
 } Rotary;
 
 /* cos and sin at `positions` [batch or 1, sequence], from rope_parameters or from the older spelling
- * rope_theta / rope_scaling; types default, linear, dynamic, yarn, longrope, llama3 (formulas of
- * modeling_rope_utils.py). An unknown type is an error. */
+ * rope_theta / rope_scaling; types default, linear, dynamic, yarn, longrope, llama3, proportional
+ * (formulas of modeling_rope_utils.py). An unknown type is an error. */
 Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions);
 
 /* ---- masks ---- */

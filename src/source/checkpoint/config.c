@@ -1,6 +1,7 @@
 /* Reading config.json: typed values, and the check that no key was overlooked. */
 #include "source/checkpoint/model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* True when the key is in the object, null or not; remembers that the family knows it. */
@@ -113,28 +114,40 @@ static bool ends_with(const char *text, const char *end) {
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static bool is_harmless(const char *key) {
-#define HARMLESS(name)         || strcmp(key, name) == 0
-#define HARMLESS_SUFFIX(end)   || ends_with(key, end)
-#define HARMLESS_PREFIX(start) || strncmp(key, start, strlen(start)) == 0
-    return false
+static bool is_text(const json_t *value, const char *text) {
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    bool equal = dump && strcmp(dump, text) == 0;
+    free(dump);
+    return equal;
+}
+
+static bool is_harmless(const char *key, const json_t *value) {
+#define HARMLESS(name)            || strcmp(key, name) == 0
+#define HARMLESS_SUFFIX(end)      || ends_with(key, end)
+#define HARMLESS_PREFIX(start)    || strncmp(key, start, strlen(start)) == 0
+#define HARMLESS_WHEN(name, text) || (strcmp(key, name) == 0 && is_text(value, text))
+    return json_is_null(value)
 #include "source/checkpoint/config_harmless.def"
         ;
 #undef HARMLESS
 #undef HARMLESS_SUFFIX
 #undef HARMLESS_PREFIX
+#undef HARMLESS_WHEN
+}
+
+bool config_is_ignored(const Model *m, const char *key) {
+    for (size_t i = 0; i < m->request->ignored_key_count; i++) {
+        if (strcmp(m->request->ignored_keys[i], key) == 0) return true;
+    }
+    return false;
 }
 
 void config_check_unread(Model *m) {
     const char *key;
     json_t *value;
     json_object_foreach(m->config, key, value) {
-        if (map_find(&m->config_used, key) || json_is_null(value) || is_harmless(key)) continue;
-        bool ignored = false;
-        for (size_t i = 0; i < m->request->ignored_key_count; i++) {
-            ignored |= strcmp(m->request->ignored_keys[i], key) == 0;
-        }
-        if (ignored) continue;
+        if (map_find(&m->config_used, key) || is_harmless(key, value)) continue;
+        if (config_is_ignored(m, key)) continue;
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: the key \"%s\" is not understood for model type %s and may change the "
                    "arithmetic; if it does not, export with --ignore-config %s",

@@ -1,5 +1,5 @@
-/* The services of model.h, but for the configuration (config.c) and the list of families
- * (families.c). */
+/* The services of model.h, but for the configuration (config.c), the activations (activation.c) and the
+ * list of families (families.c). */
 #include "source/checkpoint/model.h"
 #include "base/error.h"
 
@@ -47,6 +47,13 @@ static const CheckpointTensor *find_base(Model *m, const char *name) {
         if (found) return found;
     }
     return NULL;
+}
+
+/* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
+static const CheckpointTensor *find_head(Model *m, const char *name) {
+    const CheckpointTensor *found = find_spelled(m, name);
+    if (found) return found;
+    return find_spelled(m, arena_format(&m->b.program->arena, "base_model.model.%s", name));
 }
 
 static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
@@ -149,7 +156,7 @@ Value *model_layer_norm(Model *m, Value *x, bool bias, double eps, const char *n
 
 Value *model_head_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name) {
     if (!build_ok(&m->b)) return &m->b.poison;
-    const CheckpointTensor *found = find_spelled(m, name);
+    const CheckpointTensor *found = find_head(m, name);
     return found ? load(m, found, rank, shape) : missing(m, name);
 }
 
@@ -188,7 +195,7 @@ static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
 
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     if (!build_ok(&m->b)) return &m->b.poison;
-    const CheckpointTensor *own = find_spelled(m, name), *shared = origin(m, tied);
+    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     bool denied =
         config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
     if (!own && denied) {
@@ -287,82 +294,33 @@ void model_output_one(Model *m, const char *type, const char *key, Value *value)
     model_output_tree(m, type, &key, (const Tree *const[]){NULL}, 1);
 }
 
-/* ---- activations ---- */
-
-static Value *quick_gelu(Builder *b, Value *x) {
-    return build_mul(b, x, build_unary(b, OP_SIGMOID, build_scalar(b, OP_MUL_SCALAR, x, 1.702)));
-}
-
-static Value *squared_relu(Builder *b, Value *x) {
-    return build_scalar(b, OP_POW_SCALAR, build_unary(b, OP_RELU, x), 2);
-}
-
-static Value *mish(Builder *b, Value *x) {
-    Value *softplus = build_op(b, OP_SOFTPLUS, (const Arg[]){arg_tensor(x)}, 1);
-    return build_mul(b, x, build_unary(b, OP_TANH, softplus));
-}
-
-static Value *identity(Builder *b, Value *x) {
-    (void)b;
-    return x;
-}
-
-static const struct {
-    const char *name;
-    Op op; /* when `build` is NULL */
-    Value *(*build)(Builder *b, Value *x);
-    bool tanh_gelu;
-} activations[] = {
-    {"gelu", OP_GELU, NULL, false},
-    {"gelu_python", OP_GELU, NULL, false},
-    {"gelu_new", OP_GELU, NULL, true},
-    {"gelu_fast", OP_GELU, NULL, true},
-    {"gelu_pytorch_tanh", OP_GELU, NULL, true},
-    {"gelu_python_tanh", OP_GELU, NULL, true},
-    {"gelu_accurate", OP_GELU, NULL, true},
-    {"quick_gelu", OP_COUNT, quick_gelu, false},
-    {"silu", OP_SILU, NULL, false},
-    {"swish", OP_SILU, NULL, false},
-    {"relu", OP_RELU, NULL, false},
-    {"relu2", OP_COUNT, squared_relu, false},
-    {"tanh", OP_TANH, NULL, false},
-    {"sigmoid", OP_SIGMOID, NULL, false},
-    {"mish", OP_COUNT, mish, false},
-    {"linear", OP_COUNT, identity, false},
-};
-
-Value *model_activation(Model *m, Value *x, const char *name) {
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
-        if (strcmp(activations[i].name, name) != 0) continue;
-        if (activations[i].build) return activations[i].build(&m->b, x);
-        if (activations[i].op == OP_GELU) return build_gelu(&m->b, x, activations[i].tanh_gelu);
-        return build_unary(&m->b, activations[i].op, x);
-    }
-    return build_fail(&m->b, FERRY_UNSUPPORTED, "%s: the activation \"%s\" is not supported",
-                      m->config_path, name);
-}
-
 /* ---- building ---- */
 
 static bool supports(const Family *family, Task task) {
     return (family->tasks >> task & 1u) != 0;
 }
 
-/* The task that config.json's class name ends in: "LlamaForCausalLM" or "LlamaModel". */
-static bool task_of_class(const Family *family, const char *name, Task *out) {
+/* "LlamaForCausalLM", but for the classes that are not called so. */
+static const char *class_name(Model *m, Task task) {
     static const struct {
-        const char *name;
+        const char *model_type;
         Task task;
-    } irregular[] = {{"GPT2LMHeadModel", TASK_CAUSAL_LM}};
+        const char *name;
+    } irregular[] = {
+        {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
+        {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
+    };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
-        if (strcmp(irregular[i].name, name) != 0) continue;
-        *out = irregular[i].task;
-        return true;
+        if (irregular[i].task == task && !strcmp(irregular[i].model_type, m->family->model_type))
+            return irregular[i].name;
     }
-    size_t prefix = strlen(family->class_prefix);
-    if (strncmp(name, family->class_prefix, prefix) != 0) return false;
+    return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
+}
+
+static bool task_of_class(Model *m, const char *name, Task *out) {
     for (int task = 0; task < TASK_COUNT; task++) {
-        if (strcmp(name + prefix, task_suffix((Task)task)) != 0) continue;
+        if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
         *out = (Task)task;
         return true;
     }
@@ -370,25 +328,22 @@ static bool task_of_class(const Family *family, const char *name, Task *out) {
 }
 
 static void choose_task(Model *m) {
-    Program *program = m->b.program;
-    const char *class_name = json_string_value(json_array_get(config_get(m, "architectures"), 0));
+    const char *name = json_string_value(json_array_get(config_get(m, "architectures"), 0));
     if (m->request->has_task)
         m->task = m->request->task;
-    else if (!class_name)
+    else if (!name)
         m->task = TASK_FEATURES;
-    else if (!task_of_class(m->family, class_name, &m->task)) {
+    else if (!task_of_class(m, name, &m->task)) {
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: the class \"%s\" is not supported for model type %s; choose a task with "
                    "--task, or export its torch.export program (.pt2)",
-                   m->config_path, class_name, m->family->model_type);
+                   m->config_path, name, m->family->model_type);
     }
     if (!supports(m->family, m->task)) {
         build_fail(&m->b, FERRY_UNSUPPORTED, "model type %s has no support for the task %s",
                    m->family->model_type, task_name(m->task));
     }
-    bool gpt2_head = strcmp(m->family->class_prefix, "GPT2") == 0 && m->task == TASK_CAUSAL_LM;
-    const char *suffix = gpt2_head ? "LMHeadModel" : task_suffix(m->task);
-    program->architecture = arena_format(&program->arena, "%s%s", m->family->class_prefix, suffix);
+    m->b.program->architecture = class_name(m, m->task);
 }
 
 /* The dtype of the first floating-point weight, as Transformers takes it. */

@@ -93,6 +93,9 @@ double config_float_or(Model *m, const char *key, double otherwise);
 bool config_bool_or(Model *m, const char *key, bool otherwise);
 const char *config_string_or(Model *m, const char *key, const char *otherwise);
 
+/* Does the user vouch that this key does not matter? */
+bool config_is_ignored(const Model *m, const char *key);
+
 /* Mark a key as understood without reading it. */
 void config_accept(Model *m, const char *key);
 

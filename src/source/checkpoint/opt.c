@@ -2,6 +2,8 @@
  * norms after the residuals and embeddings narrower than the layers. */
 #include "source/checkpoint/gpt.h"
 
+static const char *const opt_ignored[] = {"learned_embeddings", "scale_embeddings", NULL};
+
 const GptTraits opt_traits = {.hidden = {"hidden_size", NULL, 768},
                               .layers = {"num_hidden_layers", NULL, 12},
                               .heads = {"num_attention_heads", NULL, 12},
@@ -10,6 +12,7 @@ const GptTraits opt_traits = {.hidden = {"hidden_size", NULL, 768},
                               .vocabulary = 50272,
                               .activation_key = "activation_function",
                               .activation = "relu",
+                              .ignored = opt_ignored,
                               .embedding = "decoder.embed_tokens.weight",
                               .layer = "decoder.layers",
                               .attention_norm = "self_attn_layer_norm",

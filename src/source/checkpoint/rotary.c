@@ -1,8 +1,9 @@
 /* Rotary position embedding: frequencies from the configuration, cos and sin in the graph.
  *
  * The formulas are those of modeling_rope_utils.py in Transformers 5. Frequencies are computed here in
- * float32, as torch does, and become a buffer of the program; only the types that depend on the
- * length of the input (dynamic, longrope) compute them in the graph. */
+ * float32 and in the order of the operations there, since at far positions the last bit of a frequency
+ * shows in the angle. They become a buffer of the program; only the types that depend on the length of
+ * the input (dynamic, longrope) compute or choose them in the graph. */
 #include "source/checkpoint/attention.h"
 
 #include <math.h>
@@ -10,9 +11,11 @@
 
 /* rope_parameters, or its older spelling, in one form. */
 typedef struct RopeParameters {
-    json_t *object; /* may be NULL */
+    json_t *object; /* a reference; may be NULL */
+    json_t *outer;  /* rope_parameters itself, around the entry of the layer type; borrowed */
     const char *type;
     double theta;
+    int64_t head_dim;
     int64_t width;          /* features of a head that are rotated, */
     int64_t pairs;          /* in so many pairs; an odd width rotates one feature more */
     int64_t trained_length; /* original_max_position_embeddings */
@@ -64,110 +67,147 @@ static void check_keys(Model *m, json_t *object) {
         "low_freq_factor",
         "high_freq_factor",
         "original_max_position_embeddings",
+        "finetuned",
     };
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        bool found = json_is_null(value);
+        bool found = json_is_null(value) || config_is_ignored(m, key);
         for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(key, known[i]);
         if (found) continue;
         build_fail(&m->b, FERRY_UNSUPPORTED,
-                   "%s: the rope parameter \"%s\" is not understood and may change the arithmetic",
-                   m->config_path, key);
+                   "%s: the rope parameter \"%s\" is not understood and may change the arithmetic; "
+                   "if it does not, export with --ignore-config %s",
+                   m->config_path, key, key);
     }
 }
 
-/* Does the object hold one object per layer type? */
-static bool is_nested(json_t *object) {
-    const char *key;
-    json_t *value;
-    json_object_foreach(object, key, value) {
-        if (json_is_object(value)) return true;
-    }
-    return false;
+static json_t *rope_object(Model *m, const char *key) {
+    json_t *object = config_get(m, key);
+    if (!object || json_is_object(object)) return object;
+    build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"%s\" to be an object, found %s",
+               m->config_path, key, json_kind(object));
+    return NULL;
 }
 
-/* The object with the parameters of this layer type; NULL when the configuration has none. */
-static json_t *find_object(Model *m, const RotarySpec *spec) {
-    json_t *parameters = config_get(m, "rope_parameters");
-    json_t *scaling = config_get(m, "rope_scaling");
-    /* Where both are present Transformers takes the older spelling. */
-    json_t *object = scaling && !spec->ignore_scaling ? scaling : parameters;
-    if (!object) return NULL;
-    if (!json_is_object(object)) {
-        build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: expected the rope parameters to be an object, found %s", m->config_path,
-                   json_kind(object));
-        return NULL;
+/* The object with the parameters, or NULL when the configuration has none. The older spelling comes
+ * first; with layer types it is laid over their entry. */
+static void find_object(Model *m, const RotarySpec *spec, RopeParameters *rope) {
+    json_t *scaling = rope_object(m, "rope_scaling");
+    json_t *parameters = rope_object(m, "rope_parameters");
+    if (spec->ignore_scaling) scaling = NULL;
+    rope->outer = parameters;
+    if (spec->layer_type) {
+        json_t *own = json_object_get(parameters, spec->layer_type);
+        rope->object = json_is_object(own) ? json_copy(own) : json_object();
+        if (!rope->object || (scaling && json_object_update(rope->object, scaling) != 0)) {
+            build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+        }
+        return;
     }
-    if (!spec->layer_type || !is_nested(object)) return object;
-    json_t *own = json_object_get(object, spec->layer_type);
-    return json_is_object(own) ? own : NULL;
+    if (json_object_size(scaling) > 0) rope->outer = scaling;
+    rope->object = json_incref(rope->outer);
+}
+
+static const char *find_type(const RopeParameters *rope) {
+    json_t *type = json_object_get(rope->object, "rope_type");
+    if (!type) type = json_object_get(rope->object, "type");
+    const char *name = json_is_string(type) ? json_string_value(type) : "default";
+    /* Older Phi3 checkpoints call longrope "su" or "yarn". */
+    bool lists = json_object_get(rope->object, "long_factor") != NULL;
+    return lists && (!strcmp(name, "su") || !strcmp(name, "yarn")) ? "longrope" : name;
+}
+
+static void read_lengths(Model *m, const RotarySpec *spec, RopeParameters *rope) {
+    rope->max_length =
+        config_size_or(m, "max_position_embeddings", spec->max_length ? spec->max_length : 2048);
+    rope->trained_length = (int64_t)number_or(m, rope->object, "original_max_position_embeddings",
+                                              (double)rope->max_length);
+    if (spec->layer_type) return;
+    /* Where it is outside, as in Phi3, that one wins. */
+    int64_t inside = spec->trained_length ? spec->trained_length : rope->trained_length;
+    rope->trained_length = config_int_or(m, "original_max_position_embeddings", inside);
+}
+
+static void read_width(Model *m, const RotarySpec *spec, RopeParameters *rope) {
+    const char *key = spec->partial_key ? spec->partial_key : "partial_rotary_factor";
+    double partial = config_float_or(m, key, spec->partial);
+    partial = number_or(m, rope->object, "partial_rotary_factor", partial);
+    rope->head_dim = spec->head_dim;
+    bool whole = spec->whole && strcmp(rope->type, "default") == 0;
+    if (whole || strcmp(rope->type, "proportional") == 0)
+        rope->width = spec->head_dim;
+    else if (partial > 0 && partial <= 1)
+        rope->width = (int64_t)((double)spec->head_dim * partial);
+    rope->pairs = (rope->width + 1) / 2;
+    bool fits = !spec->whole || rope->width == spec->head_dim;
+    if (fits && rope->width >= 1 && rope->width <= MAX_WIDTH && 2 * rope->pairs <= spec->head_dim &&
+        rope->theta > 0) {
+        return;
+    }
+    build_fail(&m->b, FERRY_UNSUPPORTED,
+               "%s: cannot rotate %lld of %lld features with rope_theta %g", m->config_path,
+               (long long)rope->width, (long long)spec->head_dim, rope->theta);
+    rope->width = 2;
+    rope->pairs = 1;
 }
 
 static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
-    RopeParameters rope = {.object = find_object(m, spec), .type = "default"};
-    double theta =
-        spec->ignore_scaling ? spec->theta : config_float_or(m, "rope_theta", spec->theta);
-    double partial = config_float_or(m, "partial_rotary_factor", spec->partial);
-    if (spec->theta_key) theta = config_float_or(m, spec->theta_key, theta);
-    if (spec->partial_key) partial = config_float_or(m, spec->partial_key, partial);
-    if (rope.object) {
-        check_keys(m, rope.object);
-        json_t *type = json_object_get(rope.object, "rope_type");
-        if (!type) type = json_object_get(rope.object, "type");
-        if (json_is_string(type)) rope.type = json_string_value(type);
-        /* Older Phi3 checkpoints call longrope "su" or "yarn". */
-        bool lists = json_object_get(rope.object, "long_factor") != NULL;
-        if (lists && (!strcmp(rope.type, "su") || !strcmp(rope.type, "yarn")))
-            rope.type = "longrope";
-    }
+    RopeParameters rope = {0};
+    find_object(m, spec, &rope);
+    if (rope.object) check_keys(m, rope.object);
+    rope.type = find_type(&rope);
+    double theta = config_float_or(m, spec->theta_key ? spec->theta_key : "rope_theta", spec->theta);
     rope.theta = number_or(m, rope.object, "rope_theta", theta);
-    partial = number_or(m, rope.object, "partial_rotary_factor", partial);
-    if (partial > 0 && partial <= 1) rope.width = (int64_t)((double)spec->head_dim * partial);
-    rope.pairs = (rope.width + 1) / 2;
-    rope.max_length = config_int_or(m, "max_position_embeddings", 2048);
-    rope.trained_length = (int64_t)number_or(m, rope.object, "original_max_position_embeddings",
-                                             (double)rope.max_length);
-    /* Phi3 keeps it outside, and that one wins. */
-    rope.trained_length = config_int_or(m, "original_max_position_embeddings", rope.trained_length);
-    if (rope.width < 1 || rope.width > MAX_WIDTH || 2 * rope.pairs > spec->head_dim ||
-        rope.theta <= 0) {
-        build_fail(&m->b, FERRY_UNSUPPORTED,
-                   "%s: cannot rotate %lld of %lld features with rope_theta %g", m->config_path,
-                   (long long)rope.width, (long long)spec->head_dim, rope.theta);
-        rope.pairs = 1;
-    }
+    read_lengths(m, spec, &rope);
+    read_width(m, spec, &rope);
     return rope;
 }
 
 /* ---- frequencies ---- */
 
-/* theta^(-i/width) for i = 0, 2, 4, ... */
-static void default_frequencies(const RopeParameters *rope, float *inv_freq) {
+/* What the types start from: powers[i] = theta^(2i / width); the default frequency is its inverse. */
+static void default_powers(const RopeParameters *rope, float *powers) {
     for (int64_t i = 0; i < rope->pairs; i++) {
-        inv_freq[i] = 1.0f / powf((float)rope->theta, (float)(2 * i) / (float)rope->width);
+        powers[i] = powf((float)rope->theta, (float)(2 * i) / (float)rope->width);
     }
 }
 
-static double linear_frequencies(Model *m, const RopeParameters *rope, float *inv_freq) {
-    float factor = (float)required(m, rope, "factor");
-    for (int64_t i = 0; i < rope->pairs; i++) inv_freq[i] /= factor;
+static double default_frequencies(Model *m, const RopeParameters *rope, float *freq) {
+    (void)m;
+    for (int64_t i = 0; i < rope->pairs; i++) freq[i] = 1.0f / freq[i];
     return 1;
 }
 
-static double llama3_frequencies(Model *m, const RopeParameters *rope, float *inv_freq) {
+static double linear_frequencies(Model *m, const RopeParameters *rope, float *freq) {
     float factor = (float)required(m, rope, "factor");
-    float low = (float)required(m, rope, "low_freq_factor");
-    float high = (float)required(m, rope, "high_freq_factor");
-    float trained = (float)rope->trained_length;
+    default_frequencies(m, rope, freq);
+    for (int64_t i = 0; i < rope->pairs; i++) freq[i] /= factor;
+    return 1;
+}
+
+/* The first features turn as if the whole head did, the rest stand still. */
+static double proportional_frequencies(Model *m, const RopeParameters *rope, float *freq) {
+    float factor = (float)number_or(m, rope->object, "factor", 1);
+    double share = number_or(m, rope->object, "partial_rotary_factor", 1);
+    double turning = floor(share * (double)rope->head_dim / 2);
+    default_frequencies(m, rope, freq);
+    for (int64_t i = 0; i < rope->pairs; i++) freq[i] = (double)i < turning ? freq[i] / factor : 0;
+    return 1;
+}
+
+static double llama3_frequencies(Model *m, const RopeParameters *rope, float *freq) {
+    double factor = required(m, rope, "factor"), low = required(m, rope, "low_freq_factor"),
+           high = required(m, rope, "high_freq_factor"), trained = (double)rope->trained_length;
+    default_frequencies(m, rope, freq);
     for (int64_t i = 0; i < rope->pairs; i++) {
-        float wavelength = 2 * (float)PI / inv_freq[i];
-        if (wavelength > trained / low) {
-            inv_freq[i] /= factor;
-        } else if (wavelength >= trained / high) {
-            float smooth = (trained / wavelength - low) / (high - low);
-            inv_freq[i] = (1 - smooth) * inv_freq[i] / factor + smooth * inv_freq[i];
+        float wavelength = 1.0f / freq[i] * (float)(2 * PI);
+        if (wavelength > (float)(trained / low)) {
+            freq[i] /= (float)factor;
+        } else if (wavelength >= (float)(trained / high)) {
+            float turns = 1.0f / wavelength * (float)trained;
+            float smooth = (turns - (float)low) / (float)(high - low);
+            freq[i] = (1 - smooth) * freq[i] / (float)factor + smooth * freq[i];
         }
     }
     return 1;
@@ -177,28 +217,32 @@ static double yarn_mscale(double scale, double mscale) {
     return scale <= 1 ? 1 : 0.1 * mscale * log(scale) + 1;
 }
 
+/* The factor on cos and sin. */
+static double yarn_attention(Model *m, const RopeParameters *rope, double factor) {
+    double given = number_or(m, rope->object, "attention_factor", NAN);
+    double mscale = number_or(m, rope->object, "mscale", 0);
+    double mscale_all = number_or(m, rope->object, "mscale_all_dim", 0);
+    if (!isnan(given)) return given;
+    if (mscale == 0 || mscale_all == 0) return yarn_mscale(factor, 1);
+    return yarn_mscale(factor, mscale) / yarn_mscale(factor, mscale_all);
+}
+
 /* The feature that turns `rotations` times over the trained length. */
 static double yarn_feature(const RopeParameters *rope, double rotations) {
     return (double)rope->width * log((double)rope->trained_length / (rotations * 2 * PI)) /
            (2 * log(rope->theta));
 }
 
-static double yarn_frequencies(Model *m, const RopeParameters *rope, float *inv_freq) {
+static double yarn_frequencies(Model *m, const RopeParameters *rope, float *freq) {
     double factor = number_or(m, rope->object, "factor",
                               (double)rope->max_length / (double)rope->trained_length);
-    double mscale = number_or(m, rope->object, "mscale", 0);
-    double mscale_all = number_or(m, rope->object, "mscale_all_dim", 0);
-    double attention = number_or(m, rope->object, "attention_factor", NAN);
-    double fast = number_or(m, rope->object, "beta_fast", 32),
-           slow = number_or(m, rope->object, "beta_slow", 1);
-    json_t *truncate = json_object_get(rope->object, "truncate");
-    if (isnan(attention)) {
-        attention = mscale != 0 && mscale_all != 0
-                        ? yarn_mscale(factor, mscale) / yarn_mscale(factor, mscale_all)
-                        : yarn_mscale(factor, 1);
-    }
-    double low = yarn_feature(rope, fast), high = yarn_feature(rope, slow);
-    if (!json_is_false(truncate)) {
+    double fast = number_or(m, rope->object, "beta_fast", 0),
+           slow = number_or(m, rope->object, "beta_slow", 0);
+    double low = yarn_feature(rope, fast != 0 ? fast : 32);
+    double high = yarn_feature(rope, slow != 0 ? slow : 1);
+    /* Transformers looks for it outside of the entry of a layer type. */
+    json_t *truncate = json_object_get(rope->outer, "truncate");
+    if (!truncate || json_is_true(truncate)) {
         low = floor(low);
         high = ceil(high);
     }
@@ -207,15 +251,15 @@ static double yarn_frequencies(Model *m, const RopeParameters *rope, float *inv_
     if (low == high) high += 0.001;
     for (int64_t i = 0; i < rope->pairs; i++) {
         float ramp = ((float)i - (float)low) / (float)(high - low);
-        ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
-        inv_freq[i] = inv_freq[i] / (float)factor * ramp + inv_freq[i] * (1 - ramp);
+        float kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
+        freq[i] = 1.0f / ((float)factor * freq[i]) * (1 - kept) + 1.0f / freq[i] * kept;
     }
-    return attention;
+    return yarn_attention(m, rope, factor);
 }
 
-/* inv_freq divided by the factors of one list. */
-static void divide_by_list(Model *m, const RopeParameters *rope, const char *key,
-                           const float *inv_freq, float *out) {
+/* The inverses of the powers times the factors of one list. */
+static void scale_by_list(Model *m, const RopeParameters *rope, const char *key,
+                          const float *powers, float *out) {
     json_t *list = rope->object ? json_object_get(rope->object, key) : NULL;
     if ((int64_t)json_array_size(list) != rope->pairs) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
@@ -224,7 +268,7 @@ static void divide_by_list(Model *m, const RopeParameters *rope, const char *key
         return;
     }
     for (int64_t i = 0; i < rope->pairs; i++) {
-        out[i] = inv_freq[i] / (float)json_number_value(json_array_get(list, (size_t)i));
+        out[i] = 1.0f / ((float)json_number_value(json_array_get(list, (size_t)i)) * powers[i]);
     }
 }
 
@@ -246,12 +290,17 @@ static Value *current_length(Model *m, Value *positions) {
     return build_scalar_tensor(&m->b, m->sequence, FERRY_F32);
 }
 
-/* NTK scaling by the current length L: theta grows by (factor L / max - (factor - 1))^(w / (w - 2)),
- * so feature i is multiplied by that base to the power of -(i / (w - 2)). */
+/* What `beyond` holds where the input is longer than `limit`, else `within`. */
+static Value *by_length(Model *m, Value *length, double limit, Value *beyond, Value *within) {
+    return build_where(&m->b, build_scalar(&m->b, OP_GT_SCALAR, length, limit), beyond, within);
+}
+
+/* NTK scaling by the current length L > max: theta grows by
+ * (factor L / max - (factor - 1))^(w / (w - 2)). */
 static Value *dynamic_frequencies(Model *m, const RopeParameters *rope, Value *positions,
-                                  const float *inv_freq) {
+                                  const float *powers) {
     Builder *b = &m->b;
-    float exponents[MAX_WIDTH / 2];
+    float exponents[MAX_WIDTH / 2], inv_freq[MAX_WIDTH / 2];
     double factor = required(m, rope, "factor"), longest = (double)rope->max_length;
     if (rope->width <= 2) {
         return build_fail(b, FERRY_UNSUPPORTED,
@@ -259,65 +308,69 @@ static Value *dynamic_frequencies(Model *m, const RopeParameters *rope, Value *p
                           m->config_path);
     }
     for (int64_t i = 0; i < rope->pairs; i++) {
-        exponents[i] = -(float)(2 * i) / (float)(rope->width - 2);
+        exponents[i] = (float)(2 * i) / (float)rope->width;
+        inv_freq[i] = 1.0f / powers[i];
     }
     Value *length = current_length(m, positions);
-    Value *at_least =
-        build_op(b, OP_CLAMP, (const Arg[]){arg_tensor(length), arg_float(longest)}, 2);
-    Value *base = build_scalar(b, OP_MUL_SCALAR, at_least, factor / longest);
+    Value *base = build_op(b, OP_CLAMP, (const Arg[]){arg_tensor(length), arg_float(longest)}, 2);
+    base = build_scalar(b, OP_MUL_SCALAR, base, factor);
+    base = build_scalar(b, OP_DIV_SCALAR, base, longest);
     base = build_scalar(b, OP_ADD_SCALAR, base, 1 - factor);
-    Value *powers = frequency_buffer(m, rope, "rotary_emb.ntk_exponents", exponents);
-    Value *scale = build_unary(b, OP_EXP, build_mul(b, build_unary(b, OP_LOG, base), powers));
-    return build_mul(b, frequency_buffer(m, rope, "rotary_emb.inv_freq", inv_freq), scale);
+    base = build_scalar(b, OP_POW_SCALAR, base, (double)rope->width / (double)(rope->width - 2));
+    base = build_scalar(b, OP_MUL_SCALAR, base, rope->theta);
+    Value *scaled =
+        build_binary(b, OP_POW, base, frequency_buffer(m, rope, "rotary_emb.exponents", exponents));
+    return by_length(m, length, longest, build_unary(b, OP_RECIPROCAL, scaled),
+                     frequency_buffer(m, rope, "rotary_emb.inv_freq", inv_freq));
 }
 
 static Value *longrope_frequencies(Model *m, const RopeParameters *rope, Value *positions,
-                                   const float *inv_freq, double *attention) {
+                                   const float *powers, double *attention) {
     float long_freq[MAX_WIDTH / 2], short_freq[MAX_WIDTH / 2];
     double trained = (double)rope->trained_length;
     double factor = number_or(m, rope->object, "factor", (double)rope->max_length / trained);
     *attention = number_or(m, rope->object, "attention_factor",
                            factor <= 1 ? 1 : sqrt(1 + log(factor) / log(trained)));
-    divide_by_list(m, rope, "long_factor", inv_freq, long_freq);
-    divide_by_list(m, rope, "short_factor", inv_freq, short_freq);
+    scale_by_list(m, rope, "long_factor", powers, long_freq);
+    scale_by_list(m, rope, "short_factor", powers, short_freq);
     if (!build_ok(&m->b)) return &m->b.poison;
-    Value *is_long = build_scalar(&m->b, OP_GT_SCALAR, current_length(m, positions), trained);
-    return build_where(&m->b, is_long,
-                       frequency_buffer(m, rope, "rotary_emb.long_inv_freq", long_freq),
-                       frequency_buffer(m, rope, "rotary_emb.short_inv_freq", short_freq));
+    return by_length(m, current_length(m, positions), trained,
+                     frequency_buffer(m, rope, "rotary_emb.long_inv_freq", long_freq),
+                     frequency_buffer(m, rope, "rotary_emb.short_inv_freq", short_freq));
 }
 
+/* The types whose frequencies do not depend on the input. */
 static const struct {
     const char *type;
-    double (*scale)(Model *m, const RopeParameters *rope,
-                    float *inv_freq); /* gives the attention factor */
+    /* From powers to frequencies, in place; gives the factor on cos and sin. */
+    double (*make)(Model *m, const RopeParameters *rope, float *freq);
 } fixed_types[] = {
-    {"default", NULL},
+    {"default", default_frequencies},
     {"linear", linear_frequencies},
     {"llama3", llama3_frequencies},
     {"yarn", yarn_frequencies},
+    {"proportional", proportional_frequencies},
 };
 
 /* The frequencies of one type, and the factor on cos and sin. */
 static Value *frequencies(Model *m, const RopeParameters *rope, Value *positions,
                           double *attention) {
-    float inv_freq[MAX_WIDTH / 2];
+    float freq[MAX_WIDTH / 2];
     *attention = 1;
-    default_frequencies(rope, inv_freq);
-    if (strcmp(rope->type, "dynamic") == 0)
-        return dynamic_frequencies(m, rope, positions, inv_freq);
+    default_powers(rope, freq);
+    if (strcmp(rope->type, "dynamic") == 0) return dynamic_frequencies(m, rope, positions, freq);
     if (strcmp(rope->type, "longrope") == 0) {
-        return longrope_frequencies(m, rope, positions, inv_freq, attention);
+        return longrope_frequencies(m, rope, positions, freq, attention);
     }
     for (size_t i = 0; i < sizeof fixed_types / sizeof *fixed_types; i++) {
         if (strcmp(rope->type, fixed_types[i].type) != 0) continue;
-        if (fixed_types[i].scale) *attention = fixed_types[i].scale(m, rope, inv_freq);
-        return frequency_buffer(m, rope, "rotary_emb.inv_freq", inv_freq);
+        *attention = fixed_types[i].make(m, rope, freq);
+        return frequency_buffer(m, rope, "rotary_emb.inv_freq", freq);
     }
     return build_fail(
         &m->b, FERRY_UNSUPPORTED,
         "%s: the rope type \"%s\" is not supported (expected default, linear, dynamic, "
-        "yarn, longrope or llama3)",
+        "yarn, longrope, llama3 or proportional)",
         m->config_path, rope->type);
 }
 
@@ -348,6 +401,7 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
     Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
                      .sin = finish(m, OP_SIN, angles, attention, dtype),
                      .interleaved = spec->interleaved};
+    json_decref(rope.object);
     m->b.scope = outer;
     return rotary;
 }

@@ -4,21 +4,21 @@
  * Here they are expressions: they start at Shape and at small constants and go through the operators
  * that have a rule for them. A tensor is made of them only where one is asked for. */
 #include "base/dtype.h"
-#include "source/onnx/reader.h"
+#include "source/onnx/import.h"
 
 #include <math.h>
 #include <string.h>
 
-Known *known_make(Reader *r, ferry_dtype dtype, bool is_scalar, uint32_t count) {
-    Known *known = ARENA_NEW(&r->arena, Known);
-    const Sym **items = ARENA_ARRAY(&r->arena, const Sym *, count);
-    if (!known || !items) return reader_memory(r), NULL;
+Known *known_make(Import *im, ferry_dtype dtype, bool is_scalar, uint32_t count) {
+    Known *known = ARENA_NEW(&im->arena, Known);
+    const Sym **items = ARENA_ARRAY(&im->arena, const Sym *, count);
+    if (!known || !items) return import_memory(im), NULL;
     *known = (Known){.dtype = dtype, .is_scalar = is_scalar, .count = count, .items = items};
     return known;
 }
 
-static const Sym *number(Reader *r, int64_t value) {
-    return value == INT64_MIN ? NULL : build_const(&r->b, value);
+static const Sym *number(Import *im, int64_t value) {
+    return value == INT64_MIN ? NULL : build_const(&im->b, value);
 }
 
 /* Whole numbers up to this are exact in a floating-point dtype. */
@@ -26,7 +26,7 @@ static int64_t exact_limit(ferry_dtype dtype) {
     return dtype == FERRY_F64 ? (int64_t)1 << 53 : (int64_t)1 << 24;
 }
 
-const Known *known_of_recipe(Reader *r, const Recipe *recipe) {
+const Known *known_of_recipe(Import *im, const Recipe *recipe) {
     uint64_t count = recipe_count(recipe);
     bool is_integer = recipe->dtype == FERRY_I64 || recipe->dtype == FERRY_I32;
     bool is_float = recipe->dtype == FERRY_F32 || recipe->dtype == FERRY_F64;
@@ -42,19 +42,19 @@ const Known *known_of_recipe(Reader *r, const Recipe *recipe) {
         if (!exact) return NULL;
     }
     dtype_convert(recipe->dtype, bytes, FERRY_I64, values, count);
-    Known *known = known_make(r, recipe->dtype, recipe->rank == 0, (uint32_t)count);
-    for (uint32_t i = 0; known && i < count; i++) known->items[i] = number(r, values[i]);
+    Known *known = known_make(im, recipe->dtype, recipe->rank == 0, (uint32_t)count);
+    for (uint32_t i = 0; known && i < count; i++) known->items[i] = number(im, values[i]);
     return known;
 }
 
-const Known *known_of_shape(Reader *r, const Value *value, uint32_t start, uint32_t end) {
-    Known *known = known_make(r, FERRY_I64, false, end - start);
+const Known *known_of_shape(Import *im, const Value *value, uint32_t start, uint32_t end) {
+    Known *known = known_make(im, FERRY_I64, false, end - start);
     for (uint32_t d = start; known && d < end; d++) known->items[d - start] = value->shape[d];
     return known;
 }
 
-const Known *known_slice(Reader *r, const Known *known, uint32_t start, uint32_t count) {
-    Known *part = known_make(r, known->dtype, false, count);
+const Known *known_slice(Import *im, const Known *known, uint32_t start, uint32_t count) {
+    Known *part = known_make(im, known->dtype, false, count);
     if (part && count) memcpy(part->items, known->items + start, count * sizeof *part->items);
     return part;
 }
@@ -110,15 +110,15 @@ static const Sym *fit(const Sym *sym, ferry_dtype dtype) {
     return sym->value > limit || sym->value < -limit ? NULL : sym;
 }
 
-const Known *known_binary(Reader *r, KnownFunction function, const Known *a, const Known *b) {
-    SymTable *symbols = &r->b.program->symbols;
+const Known *known_binary(Import *im, KnownFunction function, const Known *a, const Known *b) {
+    SymTable *symbols = &im->b.program->symbols;
     if (!function || !known_is_integer(a) || !known_is_integer(b) || a->dtype != b->dtype) {
         return NULL;
     }
     if (a->count != b->count && a->count != 1 && b->count != 1) return NULL;
     uint32_t count = a->count == 1 ? b->count : a->count;
     ferry_dtype dtype = function == equal ? FERRY_BOOL : a->dtype;
-    Known *result = known_make(r, dtype, a->is_scalar && b->is_scalar, count);
+    Known *result = known_make(im, dtype, a->is_scalar && b->is_scalar, count);
     for (uint32_t i = 0; result && i < count; i++) {
         const Sym *x = a->items[a->count == 1 ? 0 : i], *y = b->items[b->count == 1 ? 0 : i];
         if (!x || !y || symbols->overflow) return NULL;
@@ -130,11 +130,11 @@ const Known *known_binary(Reader *r, KnownFunction function, const Known *a, con
     return result;
 }
 
-const Known *known_cast(Reader *r, const Known *known, ferry_dtype dtype) {
-    bool to_number = dtype == FERRY_I64 || dtype == FERRY_I32 || dtype == FERRY_F32 ||
-                     dtype == FERRY_F64;
+const Known *known_cast(Import *im, const Known *known, ferry_dtype dtype) {
+    bool to_number =
+        dtype == FERRY_I64 || dtype == FERRY_I32 || dtype == FERRY_F32 || dtype == FERRY_F64;
     if (!to_number) return NULL;
-    Known *result = known_make(r, dtype, known->is_scalar, known->count);
+    Known *result = known_make(im, dtype, known->is_scalar, known->count);
     for (uint32_t i = 0; result && i < known->count; i++) {
         result->items[i] = fit(known->items[i], dtype);
         if (!result->items[i]) return NULL;
@@ -144,35 +144,35 @@ const Known *known_cast(Reader *r, const Known *known, ferry_dtype dtype) {
 
 /* ---- as a tensor ---- */
 
-static Value *constant_tensor(Reader *r, const Known *known, const int64_t *values) {
+static Value *constant_tensor(Import *im, const Known *known, const int64_t *values) {
     unsigned char bytes[KNOWN_MAX_COUNT * sizeof(int64_t)];
     const int64_t shape = known->count;
     dtype_convert(FERRY_I64, values, known->dtype, bytes, known->count);
-    return build_constant(&r->b, VALUE_CONSTANT, "constant", known->dtype, !known->is_scalar,
+    return build_constant(&im->b, VALUE_CONSTANT, "constant", known->dtype, !known->is_scalar,
                           &shape, bytes);
 }
 
-static Value *make_tensor(Reader *r, const Known *known) {
+static Value *make_tensor(Import *im, const Known *known) {
     Value *parts[KNOWN_MAX_COUNT];
     int64_t values[KNOWN_MAX_COUNT];
-    if (known_constants(known, values)) return constant_tensor(r, known, values);
+    if (known_constants(known, values)) return constant_tensor(im, known, values);
     for (uint32_t i = 0; i < known->count; i++) {
         const Sym *item = known->items[i];
-        if (!item) return reader_unsupported(r, "a size is INT64_MIN"), &r->b.poison;
-        parts[i] = build_scalar_tensor(&r->b, item, known->dtype);
-        if (!known->is_scalar) parts[i] = build_unsqueeze(&r->b, parts[i], 0);
+        if (!item) return import_unsupported(im, "a size is INT64_MIN"), &im->b.poison;
+        parts[i] = build_scalar_tensor(&im->b, item, known->dtype);
+        if (!known->is_scalar) parts[i] = build_unsqueeze(&im->b, parts[i], 0);
     }
-    return known->count == 1 ? parts[0] : build_cat(&r->b, parts, known->count, 0);
+    return known->count == 1 ? parts[0] : build_cat(&im->b, parts, known->count, 0);
 }
 
-Value *known_tensor(Reader *r, OnnxValue *value) {
-    if (!reader_ok(r)) return &r->b.poison;
+Value *known_tensor(Import *im, OnnxValue *value) {
+    if (!import_ok(im)) return &im->b.poison;
     if (value->value) return value->value;
     if (!value->recipe) {
-        value->value = make_tensor(r, value->known);
+        value->value = make_tensor(im, value->known);
         return value->value;
     }
-    value->value = program_weight(r->b.program, VALUE_PARAMETER, value->name, value->recipe);
-    if (!value->value) return reader_memory(r), &r->b.poison;
+    value->value = program_weight(im->b.program, VALUE_PARAMETER, value->name, value->recipe);
+    if (!value->value) return import_memory(im), &im->b.poison;
     return value->value;
 }

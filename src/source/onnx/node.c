@@ -1,43 +1,44 @@
 /* The file format below the graph: strings, repeated numbers, NodeProto and AttributeProto. */
-#include "source/onnx/reader.h"
+#include "source/onnx/import.h"
 
 #include <string.h>
 
 /* ---- failures ---- */
 
-bool reader_fail(Reader *r, ferry_status status, const char *format, ...) {
-    if (!reader_ok(r)) return false;
-    const OnnxNode *node = r->node;
+bool import_fail(Import *im, ferry_status status, const char *format, ...) {
+    if (!import_ok(im)) return false;
+    const OnnxNode *node = im->node;
     va_list args;
     va_start(args, format);
-    const char *message = arena_vformat(&r->arena, format, args);
+    const char *message = arena_vformat(&im->arena, format, args);
     va_end(args);
-    r->b.status = status;
+    im->b.status = status;
+    im->told = true;
     if (node)
-        error_set(&r->problem, status, r->model->path, "node \"%s\" (%s): %s", node->name,
+        error_set(&im->problem, status, im->model->path, "node \"%s\" (%s): %s", node->name,
                   node->op_type, message);
     else
-        error_set(&r->problem, status, r->model->path, "%s", message);
+        error_set(&im->problem, status, im->model->path, "%s", message);
     return false;
 }
 
-bool reader_memory(Reader *r) {
-    return reader_fail(r, FERRY_OUT_OF_MEMORY, "out of memory");
+bool import_memory(Import *im) {
+    return import_fail(im, FERRY_OUT_OF_MEMORY, "out of memory");
 }
 
-static bool malformed(Reader *r) {
-    return reader_bad(r, "not a valid ONNX model: a message is cut off or malformed");
+static bool malformed(Import *im) {
+    return import_bad(im, "not a valid ONNX model: a message is cut off or malformed");
 }
 
 /* ---- strings and numbers ---- */
 
-const char *reader_text(Reader *r, const ProtoField *field) {
-    if (field->wire != 2) return malformed(r), "";
+const char *import_text(Import *im, const ProtoField *field) {
+    if (field->wire != 2) return malformed(im), "";
     if (field->length && memchr(field->bytes, 0, field->length)) {
-        reader_bad(r, "a name or string has a zero byte in it");
+        import_bad(im, "a name or string has a zero byte in it");
         return "";
     }
-    return arena_string_n(&r->arena, (const char *)field->bytes, field->length);
+    return arena_string_n(&im->arena, (const char *)field->bytes, field->length);
 }
 
 static bool number(ProtoReader *reader, uint32_t wire, uint64_t *value) {
@@ -78,12 +79,12 @@ static bool walk_numbers(ProtoReader message, uint32_t field_number, uint32_t wi
     return !message.failed;
 }
 
-bool reader_numbers(Reader *r, ProtoReader message, uint32_t field_number, uint32_t wire,
+bool import_numbers(Import *im, ProtoReader message, uint32_t field_number, uint32_t wire,
                     uint64_t **out, size_t *count) {
     *out = NULL;
-    if (!walk_numbers(message, field_number, wire, NULL, count)) return malformed(r);
-    *out = ARENA_ARRAY(&r->arena, uint64_t, *count);
-    if (!*out) return reader_memory(r);
+    if (!walk_numbers(message, field_number, wire, NULL, count)) return malformed(im);
+    *out = ARENA_ARRAY(&im->arena, uint64_t, *count);
+    if (!*out) return import_memory(im);
     return walk_numbers(message, field_number, wire, *out, count);
 }
 
@@ -101,71 +102,71 @@ enum {
     ATTRIBUTE_REF = 21,
 };
 
-static void take_attr_field(Reader *r, const ProtoField *field, OnnxAttr *attr) {
+static void take_attr_field(Import *im, const ProtoField *field, OnnxAttr *attr) {
     uint32_t bits = (uint32_t)field->value;
     switch (field->number) {
-    case ATTRIBUTE_NAME: attr->name = reader_text(r, field); break;
+    case ATTRIBUTE_NAME: attr->name = import_text(im, field); break;
     case ATTRIBUTE_F: memcpy(&attr->number, &bits, sizeof bits); break;
     case ATTRIBUTE_I: attr->integer = (int64_t)field->value; break;
-    case ATTRIBUTE_S: attr->string = reader_text(r, field); break;
+    case ATTRIBUTE_S: attr->string = import_text(im, field); break;
     case ATTRIBUTE_T:
-        if (field->wire != 2) malformed(r);
+        if (field->wire != 2) malformed(im);
         attr->tensor = proto_reader(field->bytes, field->length);
         break;
     case ATTRIBUTE_TYPE:
-        if (field->value > INT32_MAX) malformed(r);
+        if (field->value > INT32_MAX) malformed(im);
         attr->kind = (OnnxAttrKind)(uint32_t)field->value;
         break;
-    case ATTRIBUTE_REF: reader_unsupported(r, "an attribute refers to one of a function"); break;
+    case ATTRIBUTE_REF: import_unsupported(im, "an attribute refers to one of a function"); break;
     default: break;
     }
 }
 
-static void parse_attr(Reader *r, ProtoReader message, OnnxAttr *attr) {
+static void parse_attr(Import *im, ProtoReader message, OnnxAttr *attr) {
     ProtoField field;
     uint64_t *list = NULL;
     *attr = (OnnxAttr){.name = "", .string = "", .message = message};
-    while (reader_ok(r) && proto_next(&message, &field)) take_attr_field(r, &field, attr);
-    if (message.failed) malformed(r);
+    while (import_ok(im) && proto_next(&message, &field)) take_attr_field(im, &field, attr);
+    if (message.failed) malformed(im);
     if (attr->kind == ONNX_INTS)
-        reader_numbers(r, attr->message, ATTRIBUTE_INTS, 0, &list, &attr->count);
+        import_numbers(im, attr->message, ATTRIBUTE_INTS, 0, &list, &attr->count);
     if (attr->kind == ONNX_FLOATS)
-        reader_numbers(r, attr->message, ATTRIBUTE_FLOATS, 5, &list, &attr->count);
+        import_numbers(im, attr->message, ATTRIBUTE_FLOATS, 5, &list, &attr->count);
     attr->list = list;
 }
 
-const OnnxAttr *reader_attr(Reader *r, const OnnxNode *node, const char *name, OnnxAttrKind kind) {
+const OnnxAttr *import_attr(Import *im, const OnnxNode *node, const char *name, OnnxAttrKind kind) {
     for (uint32_t i = 0; i < node->attr_count; i++) {
         const OnnxAttr *attr = &node->attrs[i];
         if (strcmp(attr->name, name) != 0) continue;
         if (attr->kind == kind) return attr;
-        reader_bad(r, "the attribute \"%s\" has type %d, expected %d", name, (int)attr->kind,
+        import_bad(im, "the attribute \"%s\" has type %d, expected %d", name, (int)attr->kind,
                    (int)kind);
         return NULL;
     }
     return NULL;
 }
 
-int64_t reader_int(Reader *r, const OnnxNode *node, const char *name, int64_t otherwise) {
-    const OnnxAttr *attr = reader_attr(r, node, name, ONNX_INT);
+int64_t import_int(Import *im, const OnnxNode *node, const char *name, int64_t otherwise) {
+    const OnnxAttr *attr = import_attr(im, node, name, ONNX_INT);
     return attr ? attr->integer : otherwise;
 }
 
-float reader_float(Reader *r, const OnnxNode *node, const char *name, float otherwise) {
-    const OnnxAttr *attr = reader_attr(r, node, name, ONNX_FLOAT);
+float import_float(Import *im, const OnnxNode *node, const char *name, float otherwise) {
+    const OnnxAttr *attr = import_attr(im, node, name, ONNX_FLOAT);
     return attr ? attr->number : otherwise;
 }
 
-const char *reader_string(Reader *r, const OnnxNode *node, const char *name,
+const char *import_string(Import *im, const OnnxNode *node, const char *name,
                           const char *otherwise) {
-    const OnnxAttr *attr = reader_attr(r, node, name, ONNX_STRING);
+    const OnnxAttr *attr = import_attr(im, node, name, ONNX_STRING);
     return attr ? attr->string : otherwise;
 }
 
-bool reader_require_int(Reader *r, const OnnxNode *node, const char *name, int64_t value) {
-    int64_t found = reader_int(r, node, name, value);
+bool import_require_int(Import *im, const OnnxNode *node, const char *name, int64_t value) {
+    int64_t found = import_int(im, node, name, value);
     if (found == value) return true;
-    return reader_unsupported(r, "the attribute \"%s\" is %lld; only %lld is supported", name,
+    return import_unsupported(im, "the attribute \"%s\" is %lld; only %lld is supported", name,
                               (long long)found, (long long)value);
 }
 
@@ -181,36 +182,36 @@ enum {
     NODE_FIELDS = 8,
 };
 
-static void take_node_field(Reader *r, const ProtoField *field, OnnxNode *node) {
+static void take_node_field(Import *im, const ProtoField *field, OnnxNode *node) {
     switch (field->number) {
-    case NODE_INPUT: node->inputs[node->input_count++].text = reader_text(r, field); break;
-    case NODE_OUTPUT: node->outputs[node->output_count++].text = reader_text(r, field); break;
-    case NODE_NAME: node->name = reader_text(r, field); break;
-    case NODE_OP_TYPE: node->op_type = reader_text(r, field); break;
-    case NODE_DOMAIN: node->domain = reader_text(r, field); break;
+    case NODE_INPUT: node->inputs[node->input_count++].text = import_text(im, field); break;
+    case NODE_OUTPUT: node->outputs[node->output_count++].text = import_text(im, field); break;
+    case NODE_NAME: node->name = import_text(im, field); break;
+    case NODE_OP_TYPE: node->op_type = import_text(im, field); break;
+    case NODE_DOMAIN: node->domain = import_text(im, field); break;
     case NODE_ATTRIBUTE:
-        if (field->wire != 2) malformed(r);
-        if (!reader_ok(r)) break;
-        parse_attr(r, proto_reader(field->bytes, field->length), &node->attrs[node->attr_count++]);
+        if (field->wire != 2) malformed(im);
+        if (!import_ok(im)) break;
+        parse_attr(im, proto_reader(field->bytes, field->length), &node->attrs[node->attr_count++]);
         break;
     default: break;
     }
 }
 
 /* What the inputs' names stand for; "" is an absent one. */
-static bool resolve_inputs(Reader *r, OnnxNode *node) {
+static bool resolve_inputs(Import *im, OnnxNode *node) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         OnnxName *input = &node->inputs[i];
         if (!*input->text) continue;
-        input->value = map_find(&r->values, input->text);
+        input->value = map_find(&im->values, input->text);
         if (input->value) continue;
-        return reader_bad(r, "reads \"%s\", which no input, initializer or earlier node is",
+        return import_bad(im, "reads \"%s\", which no input, initializer or earlier node is",
                           input->text);
     }
     return true;
 }
 
-bool reader_parse_node(Reader *r, ProtoReader message, OnnxNode *node) {
+bool import_parse_node(Import *im, ProtoReader message, OnnxNode *node) {
     ProtoField field;
     ProtoReader ahead = message;
     size_t counts[NODE_FIELDS] = {0};
@@ -218,13 +219,13 @@ bool reader_parse_node(Reader *r, ProtoReader message, OnnxNode *node) {
     while (proto_next(&ahead, &field)) {
         if (field.number < NODE_FIELDS) counts[field.number]++;
     }
-    if (ahead.failed) return malformed(r);
-    node->inputs = ARENA_ARRAY(&r->arena, OnnxName, counts[NODE_INPUT]);
-    node->outputs = ARENA_ARRAY(&r->arena, OnnxName, counts[NODE_OUTPUT]);
-    node->attrs = ARENA_ARRAY(&r->arena, OnnxAttr, counts[NODE_ATTRIBUTE]);
-    if (!node->inputs || !node->outputs || !node->attrs) return reader_memory(r);
-    while (reader_ok(r) && proto_next(&message, &field)) take_node_field(r, &field, node);
-    if (!reader_ok(r)) return false;
-    r->node = node;
-    return resolve_inputs(r, node);
+    if (ahead.failed) return malformed(im);
+    node->inputs = ARENA_ARRAY(&im->arena, OnnxName, counts[NODE_INPUT]);
+    node->outputs = ARENA_ARRAY(&im->arena, OnnxName, counts[NODE_OUTPUT]);
+    node->attrs = ARENA_ARRAY(&im->arena, OnnxAttr, counts[NODE_ATTRIBUTE]);
+    if (!node->inputs || !node->outputs || !node->attrs) return import_memory(im);
+    while (import_ok(im) && proto_next(&message, &field)) take_node_field(im, &field, node);
+    if (!import_ok(im)) return false;
+    im->node = node;
+    return resolve_inputs(im, node);
 }

@@ -1,6 +1,6 @@
 /* The operators that are understood, and what their functions share: inputs, outputs, dimensions. */
 #include "base/dtype.h"
-#include "source/onnx/reader.h"
+#include "source/onnx/import.h"
 
 #include <string.h>
 
@@ -83,29 +83,52 @@ static const OnnxOperator operators[] = {
 
 /* ---- inputs ---- */
 
-Value *reader_tensor(Reader *r, const OnnxNode *node, uint32_t i) {
-    OnnxValue *input = reader_input(node, i);
-    return input ? known_tensor(r, input) : NULL;
+Value *import_tensor(Import *im, const OnnxNode *node, uint32_t i) {
+    OnnxValue *input = import_input(node, i);
+    return input ? known_tensor(im, input) : NULL;
 }
 
-const Known *reader_sizes(Reader *r, const OnnxNode *node, uint32_t i) {
-    const Known *known = reader_known(node, i);
+/* Numbers that depend on the data, as symbols that get their values when the program runs. */
+static const Known *data_dependent(Import *im, OnnxValue *input) {
+    Program *program = im->b.program;
+    Value *value = known_tensor(im, input), *item = value;
+    bool is_integer = value->dtype == FERRY_I64 || value->dtype == FERRY_I32;
+    bool has_items = value->rank == 1 && sym_is_const(value->shape[0]) &&
+                     value->shape[0]->value <= FERRY_MAX_RANK;
+    if (!import_ok(im) || !is_integer || (value->rank && !has_items)) return NULL;
+    uint32_t count = value->rank ? (uint32_t)value->shape[0]->value : 1;
+    Known *known = known_make(im, value->dtype, value->rank == 0, count);
+    for (uint32_t i = 0; known && i < count; i++) {
+        const char *name = "";
+        for (size_t k = program->sources.count; !*name || sym_lookup(&program->symbols, name); k++)
+            name = arena_format(&im->arena, "u%zu", k);
+        if (value->rank) item = build_select(&im->b, value, 0, i);
+        known->items[i] = sym_symbol(&program->symbols, name, 0, SYM_UNBOUNDED);
+        VEC_PUSH(&program->sources, (SymSource){known->items[i], item, -1});
+    }
+    input->known = known;
+    return known;
+}
+
+const Known *import_sizes(Import *im, const OnnxNode *node, uint32_t i) {
+    OnnxValue *input = import_input(node, i);
+    const Known *known = input ? input->known : NULL;
     if (known_is_integer(known)) return known;
-    reader_unsupported(r,
-                       "input %u (\"%s\") depends on the data; it must follow from constants and "
-                       "sizes",
-                       i, i < node->input_count ? node->inputs[i].text : "");
+    if (input && !known) known = data_dependent(im, input);
+    if (known_is_integer(known)) return known;
+    import_unsupported(im, "input %u (\"%s\") is no short vector of whole numbers", i,
+                       i < node->input_count ? node->inputs[i].text : "");
     return NULL;
 }
 
-bool reader_constants(Reader *r, const OnnxNode *node, uint32_t i, int64_t *out, uint32_t *count) {
+bool import_constants(Import *im, const OnnxNode *node, uint32_t i, int64_t *out, uint32_t *count) {
     int64_t values[KNOWN_MAX_COUNT];
-    const Known *known = reader_sizes(r, node, i);
+    const Known *known = import_sizes(im, node, i);
     if (!known) return false;
     if (!known_constants(known, values))
-        return reader_unsupported(r, "input %u must be constant", i);
+        return import_unsupported(im, "input %u must be constant", i);
     if (known->count > FERRY_MAX_RANK) {
-        return reader_unsupported(r, "input %u has %u numbers; at most %d are supported", i,
+        return import_unsupported(im, "input %u has %u numbers; at most %d are supported", i,
                                   known->count, FERRY_MAX_RANK);
     }
     *count = known->count;
@@ -113,8 +136,8 @@ bool reader_constants(Reader *r, const OnnxNode *node, uint32_t i, int64_t *out,
     return true;
 }
 
-bool reader_scalar(Reader *r, const OnnxNode *node, uint32_t i, Arg *out) {
-    const OnnxValue *input = reader_input(node, i);
+bool import_scalar(Import *im, const OnnxNode *node, uint32_t i, Arg *out) {
+    const OnnxValue *input = import_input(node, i);
     unsigned char bytes[sizeof(double)];
     double number;
     if (!input) return false;
@@ -126,94 +149,93 @@ bool reader_scalar(Reader *r, const OnnxNode *node, uint32_t i, Arg *out) {
     if (!recipe || recipe_count(recipe) != 1 || !ferry_dtype_is_float(recipe->dtype)) return false;
     recipe_read(recipe, 0, 1, bytes);
     dtype_convert(recipe->dtype, bytes, FERRY_F64, &number, 1);
-    const Known *whole = known_of_recipe(r, recipe);
+    const Known *whole = known_of_recipe(im, recipe);
     *out = whole ? arg_sym(whole->items[0]) : arg_float(number);
     return true;
 }
 
-bool reader_axis(Reader *r, int64_t axis, uint32_t rank, uint32_t *out) {
+bool import_axis(Import *im, int64_t axis, uint32_t rank, uint32_t *out) {
     if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
-        return reader_bad(r, "axis %lld is outside a tensor of rank %u", (long long)axis, rank);
+        return import_bad(im, "axis %lld is outside a tensor of rank %u", (long long)axis, rank);
     }
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     return true;
 }
 
-bool reader_axes(Reader *r, const OnnxNode *node, uint32_t i, uint32_t rank, unsigned *out,
+bool import_axes(Import *im, const OnnxNode *node, uint32_t i, uint32_t rank, unsigned *out,
                  bool *given) {
     int64_t axes[FERRY_MAX_RANK];
     uint32_t count = 0, axis;
-    const OnnxAttr *attr = reader_attr(r, node, "axes", ONNX_INTS);
+    const OnnxAttr *attr = import_attr(im, node, "axes", ONNX_INTS);
     *out = 0;
-    *given = reader_input(node, i) || attr;
-    if (reader_input(node, i)) {
-        if (!reader_constants(r, node, i, axes, &count)) return false;
+    *given = import_input(node, i) || attr;
+    if (import_input(node, i)) {
+        if (!import_constants(im, node, i, axes, &count)) return false;
     } else if (attr && attr->count <= FERRY_MAX_RANK) {
         for (; count < attr->count; count++) axes[count] = (int64_t)attr->list[count];
     } else if (attr) {
-        return reader_bad(r, "more than %d axes", FERRY_MAX_RANK);
+        return import_bad(im, "more than %d axes", FERRY_MAX_RANK);
     }
     for (uint32_t k = 0; k < count; k++) {
-        if (!reader_axis(r, axes[k], rank, &axis)) return false;
-        if (*out & 1u << axis) return reader_bad(r, "axis %u is given twice", axis);
+        if (!import_axis(im, axes[k], rank, &axis)) return false;
+        if (*out & 1u << axis) return import_bad(im, "axis %u is given twice", axis);
         *out |= 1u << axis;
     }
     *given = *given && count > 0;
-    return reader_ok(r);
+    return import_ok(im);
 }
 
 /* ---- outputs ---- */
 
-static void give(Reader *r, const OnnxNode *node, uint32_t i, OnnxValue value) {
-    OnnxValue *made = ARENA_NEW(&r->arena, OnnxValue);
-    if (i >= node->output_count || !reader_ok(r)) return;
+static void give(Import *im, const OnnxNode *node, uint32_t i, OnnxValue value) {
+    OnnxValue *made = ARENA_NEW(&im->arena, OnnxValue);
+    if (i >= node->output_count || !import_ok(im)) return;
     value.name = node->outputs[i].text;
     if (!made) {
-        reader_memory(r);
+        import_memory(im);
         return;
     }
     *made = value;
     node->outputs[i].value = made;
 }
 
-void reader_give(Reader *r, const OnnxNode *node, uint32_t i, Value *value) {
-    give(r, node, i, (OnnxValue){.value = value});
+void import_give(Import *im, const OnnxNode *node, uint32_t i, Value *value) {
+    give(im, node, i, (OnnxValue){.value = value});
 }
 
-void reader_give_known(Reader *r, const OnnxNode *node, uint32_t i, const Known *known) {
-    if (known) give(r, node, i, (OnnxValue){.known = known});
+void import_give_known(Import *im, const OnnxNode *node, uint32_t i, const Known *known) {
+    if (known) give(im, node, i, (OnnxValue){.known = known});
 }
 
-void reader_give_same(const OnnxNode *node, OnnxValue *value) {
+void import_give_same(const OnnxNode *node, OnnxValue *value) {
     if (node->output_count) node->outputs[0].value = value;
 }
 
-static void register_outputs(Reader *r, const OnnxNode *node) {
-    for (uint32_t i = 0; i < node->output_count && reader_ok(r); i++) {
+static void register_outputs(Import *im, const OnnxNode *node) {
+    for (uint32_t i = 0; i < node->output_count && import_ok(im); i++) {
         const OnnxName *output = &node->outputs[i];
         if (!*output->text) continue;
-        if (map_find(&r->values, output->text)) {
-            reader_bad(r, "makes \"%s\", which there is already", output->text);
+        if (map_find(&im->values, output->text)) {
+            import_bad(im, "makes \"%s\", which there is already", output->text);
         } else if (!output->value) {
-            reader_unsupported(r, "output %u (\"%s\") is not supported", i, output->text);
+            import_unsupported(im, "output %u (\"%s\") is not supported", i, output->text);
         } else {
-            map_put(&r->values, output->text, output->value);
+            map_put(&im->values, output->text, output->value);
         }
     }
 }
 
 /* ---- nodes ---- */
 
-static const OnnxOperator *find_operator(Reader *r, const OnnxNode *node) {
+static const OnnxOperator *find_operator(Import *im, const OnnxNode *node) {
     bool standard = !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
     for (size_t i = 0; standard && i < sizeof operators / sizeof *operators; i++) {
-        const OnnxOperator *operator= & operators[i];
-        if (strcmp(operator->type, node->op_type) != 0) continue;
-        if (r->opset >= operator->since) return operator;
+        const OnnxOperator *rule = &operators[i];
+        if (strcmp(rule->type, node->op_type) == 0 && im->opset >= rule->since) return rule;
     }
-    reader_unsupported(r, "there is no support for the operator %s of domain \"%s\" at opset %lld",
+    import_unsupported(im, "there is no support for the operator %s of domain \"%s\" at opset %lld",
                        node->op_type, *node->domain ? node->domain : "ai.onnx",
-                       (long long)r->opset);
+                       (long long)im->opset);
     return NULL;
 }
 
@@ -228,60 +250,58 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-static bool check_node(Reader *r, const OnnxNode *node) {
+static bool check_node(Import *im, const OnnxNode *node) {
     const OnnxOperator *rule = node->rule;
     for (uint32_t i = 0; i < rule->least; i++) {
-        if (!reader_input(node, i)) return reader_bad(r, "input %u is missing", i);
+        if (!import_input(node, i)) return import_bad(im, "input %u is missing", i);
     }
     if (rule->most && node->input_count > rule->most) {
-        return reader_bad(r, "expected at most %u inputs, found %u", rule->most, node->input_count);
+        return import_bad(im, "expected at most %u inputs, found %u", rule->most,
+                          node->input_count);
     }
     for (uint32_t i = 0; i < node->attr_count; i++) {
         const char *name = node->attrs[i].name;
         if (has_word(rule->attributes, name)) continue;
-        return reader_unsupported(r, "the attribute \"%s\" is not supported", name);
+        return import_unsupported(im, "the attribute \"%s\" is not supported", name);
     }
     return true;
 }
 
 /* The module that a node belongs to: its name without the last part. ferry writes "module/output",
  * where an output may have slashes too. */
-static const char *scope_of(Reader *r, const OnnxNode *node) {
+static const char *scope_of(Import *im, const OnnxNode *node) {
     const char *name = node->name, *output = node->output_count ? node->outputs[0].text : "";
     size_t length = strlen(name), tail = strlen(output);
     if (strcmp(name, output) == 0) return "";
     if (length > tail + 1 && strcmp(name + length - tail, output) == 0 &&
         name[length - tail - 1] == '/') {
-        return arena_string_n(&r->b.program->arena, name, length - tail - 1);
+        return arena_string_n(&im->b.program->arena, name, length - tail - 1);
     }
     const char *last = strrchr(name, '/');
     while (*name == '/' && name < last) name++;
-    return last ? arena_string_n(&r->b.program->arena, name, (size_t)(last - name)) : "";
+    return last ? arena_string_n(&im->b.program->arena, name, (size_t)(last - name)) : "";
 }
 
 /* A failure of the builder, told as one of the node. */
-static void explain(Reader *r) {
-    if (r->problem.status == FERRY_OK || r->problem.where[0] == 0 ||
-        strcmp(r->problem.where, r->model->path) == 0) {
-        return;
-    }
-    ferry_error problem = r->problem;
-    ferry_status status = r->b.status;
-    if (status == FERRY_INVALID_ARGUMENT || status == FERRY_INTERNAL) status = FERRY_BAD_FORMAT;
-    r->b.status = FERRY_OK;
-    reader_fail(r, status, "%s", problem.message);
+void import_explain(Import *im) {
+    if (import_ok(im) || im->told) return;
+    ferry_status status = im->b.status;
+    if (status == FERRY_INVALID_ARGUMENT) status = FERRY_BAD_FORMAT;
+    im->b.status = FERRY_OK;
+    const char *message = arena_string(&im->arena, im->problem.message);
+    import_fail(im, status, "%s", message);
 }
 
-void reader_node(Reader *r, ProtoReader message) {
+void import_node(Import *im, ProtoReader message) {
     OnnxNode node;
-    r->node = NULL;
-    if (!reader_parse_node(r, message, &node)) return;
-    node.rule = find_operator(r, &node);
-    if (!node.rule || !check_node(r, &node)) return;
-    r->b.scope = scope_of(r, &node);
-    node.rule->read(r, &node);
-    if (reader_ok(r) && r->b.program->symbols.overflow) build_finish(&r->b);
-    if (!reader_ok(r)) explain(r);
-    register_outputs(r, &node);
-    r->node = NULL;
+    im->node = NULL;
+    if (!import_parse_node(im, message, &node)) return;
+    node.rule = find_operator(im, &node);
+    if (!node.rule || !check_node(im, &node)) return;
+    im->b.scope = scope_of(im, &node);
+    node.rule->read(im, &node);
+    if (import_ok(im) && im->b.program->symbols.overflow) build_finish(&im->b);
+    import_explain(im);
+    register_outputs(im, &node);
+    im->node = NULL;
 }

@@ -12,6 +12,7 @@ static const Lowering lowerings[OP_COUNT] = {
     [OP_DIV] = {lower_binary, "Div", 0},
     [OP_MAXIMUM] = {lower_binary, "Max", 0},
     [OP_MINIMUM] = {lower_binary, "Min", 0},
+    [OP_POW] = {lower_binary, "Pow", 0},
     [OP_ADD_SCALAR] = {lower_scalar, "Add", 0},
     [OP_MUL_SCALAR] = {lower_scalar, "Mul", 0},
     [OP_DIV_SCALAR] = {lower_scalar, "Div", 0},

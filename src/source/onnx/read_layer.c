@@ -1,0 +1,144 @@
+/* Products, normalizations and reductions. */
+#include "source/onnx/import.h"
+
+/* ---- products ---- */
+
+void read_matmul(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0), *y = import_tensor(im, node, 1);
+    if (import_ok(im) && (x->rank < 2 || y->rank < 2)) {
+        import_unsupported(im, "the product of tensors of rank %u and %u", x->rank, y->rank);
+    }
+    import_give(im, node, 0, build_matmul(&im->b, x, y));
+}
+
+static Value *scaled(Import *im, Value *x, float factor) {
+    if (factor == 1.0F) return x;
+    return import_op(im, OP_MUL_SCALAR, arg_tensor(x), arg_float((double)factor));
+}
+
+/* alpha A B + beta C; a linear layer where it has the form of one. */
+void read_gemm(Import *im, const OnnxNode *node) {
+    Builder *b = &im->b;
+    Value *x = import_tensor(im, node, 0), *y = import_tensor(im, node, 1);
+    Value *bias = import_tensor(im, node, 2);
+    float alpha = import_float(im, node, "alpha", 1), beta = import_float(im, node, "beta", 1);
+    bool transpose_x = import_int(im, node, "transA", 0) != 0;
+    bool transpose_y = import_int(im, node, "transB", 0) != 0;
+    if (!import_ok(im)) return;
+    if (x->rank != 2 || y->rank != 2) {
+        import_bad(im, "expected matrices, found ranks %u and %u", x->rank, y->rank);
+        return;
+    }
+    if (transpose_x) x = build_transpose(b, x, 0, 1);
+    bool fits = !bias || (bias->rank == 1 && bias->shape[0] == y->shape[0]);
+    if (transpose_y && fits && alpha == 1.0F && beta == 1.0F) {
+        import_give(im, node, 0, build_linear(b, x, y, bias));
+        return;
+    }
+    if (transpose_y) y = build_transpose(b, y, 0, 1);
+    Value *product = scaled(im, build_matmul(b, x, y), alpha);
+    if (bias) product = build_add(b, product, scaled(im, bias, beta));
+    import_give(im, node, 0, product);
+}
+
+/* ---- normalization ---- */
+
+void read_norm(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0), *weight = import_tensor(im, node, 1);
+    Value *bias = import_tensor(im, node, 2);
+    double eps = (double)import_float(im, node, "epsilon", 1e-5F);
+    uint32_t axis;
+    if (!import_require_int(im, node, "stash_type", 1)) return;
+    if (!import_ok(im) || !import_axis(im, import_int(im, node, "axis", -1), x->rank, &axis))
+        return;
+    if (weight->dtype != x->dtype || (bias && bias->dtype != x->dtype)) {
+        import_bad(im, "the input, the scale and the bias differ in dtype");
+        return;
+    }
+    Arg shape = arg_syms(&im->b, x->shape + axis, x->rank - axis);
+    if (node->rule->op == OP_LAYER_NORM) {
+        import_give(im, node, 0,
+                    import_op(im, OP_LAYER_NORM, arg_tensor(x), shape, arg_tensor(weight),
+                              arg_tensor(bias), arg_float(eps)));
+    } else {
+        import_give(
+            im, node, 0,
+            import_op(im, OP_RMS_NORM, arg_tensor(x), shape, arg_tensor(weight), arg_float(eps)));
+    }
+}
+
+void read_softmax(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0);
+    uint32_t axis;
+    if (!import_ok(im) || !import_axis(im, import_int(im, node, "axis", -1), x->rank, &axis))
+        return;
+    import_give(im, node, 0, build_softmax(&im->b, x, (int)axis));
+}
+
+/* ---- reduction ---- */
+
+void read_reduce(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0);
+    int64_t dims[FERRY_MAX_RANK];
+    uint32_t count = 0;
+    unsigned axes;
+    bool given, keep = import_int(im, node, "keepdims", 1) != 0;
+    bool keep_all = import_int(im, node, "noop_with_empty_axes", 0) != 0;
+    if (!import_ok(im) || !import_axes(im, node, 1, x->rank, &axes, &given)) return;
+    if (x->rank == 0 || (!given && keep_all)) {
+        import_give(im, node, 0, x);
+        return;
+    }
+    if (node->rule->op == OP_MEAN && !ferry_dtype_is_float(x->dtype)) {
+        import_unsupported(im, "the mean of %s", ferry_dtype_name(x->dtype));
+    }
+    for (uint32_t d = 0; d < x->rank; d++) {
+        if (!given || axes & 1u << d) dims[count++] = d;
+    }
+    Value *reduced =
+        import_op(im, node->rule->op, arg_tensor(x), arg_ints(&im->b, dims, count), arg_bool(keep));
+    import_give(im, node, 0, build_to(&im->b, reduced, x->dtype));
+}
+
+/* The product of sizes. */
+void read_reduce_product(Import *im, const OnnxNode *node) {
+    const Known *x = import_sizes(im, node, 0);
+    SymTable *symbols = &im->b.program->symbols;
+    unsigned axes;
+    bool given;
+    if (!x || !import_axes(im, node, 1, !x->is_scalar, &axes, &given)) return;
+    if (!given && import_int(im, node, "noop_with_empty_axes", 0) != 0) {
+        import_give_known(im, node, 0, x);
+        return;
+    }
+    bool keep = import_int(im, node, "keepdims", 1) != 0;
+    Known *product = known_make(im, x->dtype, x->is_scalar || !keep, 1);
+    if (!product) return;
+    product->items[0] = build_const(&im->b, 1);
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (!x->items[i]) import_unsupported(im, "a factor is INT64_MIN");
+        if (import_ok(im)) product->items[0] = sym_mul(symbols, product->items[0], x->items[i]);
+    }
+    import_give_known(im, node, 0, product);
+}
+
+void read_argmax(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0);
+    bool keep = import_int(im, node, "keepdims", 1) != 0;
+    uint32_t axis;
+    if (!import_require_int(im, node, "select_last_index", 0)) return;
+    if (!import_ok(im) || !import_axis(im, import_int(im, node, "axis", 0), x->rank, &axis)) return;
+    import_give(im, node, 0, build_reduce(&im->b, OP_ARGMAX, x, (int)axis, keep));
+}
+
+void read_cumsum(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0);
+    int64_t axis[FERRY_MAX_RANK];
+    uint32_t count, dim;
+    if (!import_require_int(im, node, "exclusive", 0)) return;
+    if (!import_require_int(im, node, "reverse", 0)) return;
+    if (!import_constants(im, node, 1, axis, &count)) return;
+    if (count != 1) import_bad(im, "expected one axis, found %u", count);
+    if (!import_ok(im) || !import_axis(im, axis[0], x->rank, &dim)) return;
+    import_give(im, node, 0, build_to(&im->b, build_cumsum(&im->b, x, (int)dim), x->dtype));
+}

@@ -1,0 +1,462 @@
+/* Translations of views and of operations that rearrange elements, with the way back of a write
+ * through each view. */
+#include "source/pt2/reader.h"
+
+#include <string.h>
+
+static Value *self_of(Call *c) {
+    return take_tensor(c, "self");
+}
+
+/* ---- views that keep the order of elements ---- */
+
+/* Such a view is undone by viewing as the base. */
+static Value *write_reshaped(Call *c, Value *base, Value *updated, uint32_t index) {
+    (void)index;
+    return build_view(c->b, updated, base->shape, base->rank);
+}
+
+/* view, reshape, unflatten and others whose result the file gives the sizes of. */
+static void translate_view(Call *c) {
+    const Sym *size[FERRY_MAX_RANK];
+    uint32_t rank = take_syms(c, "size", size, FERRY_MAX_RANK);
+    if (rank == 0) rank = take_syms(c, "shape", size, FERRY_MAX_RANK);
+    result_set(c, 0, build_view(c->b, self_of(c), size, rank));
+}
+
+static void translate_view_as(Call *c) {
+    Value *other = take_tensor(c, "other");
+    result_set(c, 0, build_view(c->b, self_of(c), other->shape, other->rank));
+}
+
+static void translate_flatten(Call *c) {
+    Value *self = self_of(c);
+    const Sym *size[FERRY_MAX_RANK];
+    uint32_t first = take_dim(c, "start_dim", 0, self->rank),
+             last = take_dim(c, "end_dim", -1, self->rank);
+    uint32_t rank = 0;
+    if (!build_ok(c->b)) return;
+    if (self->rank == 0) {
+        size[rank++] = build_const(c->b, 1);
+    }
+    for (uint32_t d = 0; d < self->rank; d++) {
+        if (d <= first || d > last)
+            size[rank++] = self->shape[d];
+        else
+            size[rank - 1] = sym_mul(&c->b->program->symbols, size[rank - 1], self->shape[d]);
+    }
+    result_set(c, 0, build_view(c->b, self, size, rank));
+}
+
+static void translate_unflatten(Call *c) {
+    Value *self = self_of(c);
+    const Sym *parts[FERRY_MAX_RANK], *size[FERRY_MAX_RANK];
+    uint32_t dim = take_dim(c, "dim", 0, self->rank);
+    uint32_t count = take_syms(c, "sizes", parts, FERRY_MAX_RANK), rank = 0;
+    SymTable *symbols = &c->b->program->symbols;
+    const Sym *known = build_const(c->b, 1);
+    if (self->rank + count > FERRY_MAX_RANK + 1) {
+        take_fail(c, FERRY_UNSUPPORTED, "the rank is above %d", FERRY_MAX_RANK);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sym_is_value(parts[i], -1)) known = sym_mul(symbols, known, parts[i]);
+    }
+    for (uint32_t d = 0; d < self->rank; d++) {
+        if (d != dim) size[rank++] = self->shape[d];
+        for (uint32_t i = 0; d == dim && i < count; i++) {
+            size[rank++] = sym_is_value(parts[i], -1) ? sym_floordiv(symbols, self->shape[d], known)
+                                                      : parts[i];
+        }
+    }
+    result_set(c, 0, build_view(c->b, self, size, rank));
+}
+
+static void translate_unsqueeze(Call *c) {
+    Value *self = self_of(c);
+    result_set(c, 0, build_unsqueeze(c->b, self, (int)take_int(c, "dim", 0)));
+}
+
+/* Every dimension in `drop` whose size is 1 goes. */
+static Value *squeeze_dims(Call *c, Value *self, unsigned drop) {
+    const Sym *size[FERRY_MAX_RANK];
+    uint32_t rank = 0;
+    for (uint32_t d = 0; d < self->rank; d++) {
+        if (!(drop >> d & 1) || !sym_is_value(self->shape[d], 1)) size[rank++] = self->shape[d];
+    }
+    return rank == self->rank ? self : build_view(c->b, self, size, rank);
+}
+
+static void translate_squeeze(Call *c) {
+    Value *self = self_of(c);
+    int64_t dims[FERRY_MAX_RANK];
+    unsigned drop = 0;
+    uint32_t count = take_ints(c, "dim", dims, FERRY_MAX_RANK);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t dim = dims[i] < 0 ? dims[i] + self->rank : dims[i];
+        if (dim >= 0 && dim < FERRY_MAX_RANK) drop |= 1u << dim;
+    }
+    if (!take_has(c, "dim")) drop = ~0u;
+    result_set(c, 0, squeeze_dims(c, self, drop));
+}
+
+/* ---- permutations ---- */
+
+/* The permutation of a call, for a tensor of `rank` dimensions. */
+static void read_permutation(Call *c, uint32_t rank, int64_t *dims) {
+    const char *target = c->how->target;
+    for (uint32_t d = 0; d < rank; d++) dims[d] = d;
+    if (strcmp(target, "aten.permute.default") == 0) {
+        uint32_t count = take_ints(c, "dims", dims, FERRY_MAX_RANK);
+        if (count != rank)
+            take_fail(c, FERRY_BAD_FORMAT, "expected %u dimensions, found %u", rank, count);
+        for (uint32_t d = 0; d < rank; d++) dims[d] += dims[d] < 0 ? rank : 0;
+    } else if (strcmp(target, "aten.transpose.int") == 0) {
+        uint32_t first = take_dim(c, "dim0", 0, rank), second = take_dim(c, "dim1", 0, rank);
+        dims[first] = second;
+        dims[second] = first;
+    } else {
+        for (uint32_t d = 0; d < rank; d++) dims[d] = rank - 1 - d; /* t, numpy_T */
+    }
+}
+
+static void translate_permute(Call *c) {
+    Value *self = self_of(c);
+    int64_t dims[FERRY_MAX_RANK];
+    read_permutation(c, self->rank, dims);
+    result_set(c, 0, build_permute(c->b, self, dims));
+}
+
+static Value *write_permuted(Call *c, Value *base, Value *updated, uint32_t index) {
+    int64_t dims[FERRY_MAX_RANK], back[FERRY_MAX_RANK] = {0};
+    (void)index;
+    read_permutation(c, base->rank, dims);
+    for (uint32_t d = 0; d < base->rank && build_ok(c->b); d++) back[dims[d]] = d;
+    return build_permute(c->b, updated, back);
+}
+
+static void translate_movedim(Call *c) {
+    Value *self = self_of(c);
+    uint32_t from = take_dim(c, "source", 0, self->rank),
+             to = take_dim(c, "destination", 0, self->rank);
+    int64_t dims[FERRY_MAX_RANK], next = 0;
+    for (uint32_t d = 0; d < self->rank; d++) {
+        if (d == to)
+            dims[d] = from;
+        else {
+            if (next == from) next++;
+            dims[d] = next++;
+        }
+    }
+    result_set(c, 0, build_permute(c->b, self, dims));
+}
+
+/* ---- slices ---- */
+
+/* A bound as ATen reads it: negative counts from the end; then into [0, size]. */
+static const Sym *bound(Call *c, const char *name, int64_t otherwise, const Sym *size) {
+    SymTable *symbols = &c->b->program->symbols;
+    const Sym *value = take_sym(c, name, otherwise);
+    if (sym_is_value(value, INT64_MAX)) return size;
+    if (value->upper < 0 || (sym_is_const(value) && value->value < 0))
+        value = sym_add(symbols, value, size);
+    value = sym_max(symbols, value, build_const(c->b, 0));
+    return sym_min(symbols, value, size);
+}
+
+typedef struct Range {
+    uint32_t dim;
+    const Sym *start, *end;
+    int64_t step;
+} Range;
+
+static Range read_range(Call *c, const Value *self) {
+    Range range = {.dim = take_dim(c, "dim", 0, self->rank), .step = take_int(c, "step", 1)};
+    const Sym *size = build_dim(c->b, self, (int)range.dim);
+    range.start = bound(c, "start", 0, size);
+    range.end = bound(c, "end", INT64_MAX, size);
+    return range;
+}
+
+static void translate_slice(Call *c) {
+    Value *self = self_of(c);
+    Range range = read_range(c, self);
+    bool whole = sym_is_value(range.start, 0) && range.end == build_dim(c->b, self, (int)range.dim);
+    if (whole && range.step == 1) {
+        result_set(c, 0, self);
+        return;
+    }
+    const Arg args[] = {arg_tensor(self), arg_int(c->b, range.dim), arg_sym(range.start),
+                        arg_sym(range.end), arg_int(c->b, range.step)};
+    result_set(c, 0, build_op(c->b, OP_SLICE, args, 5));
+}
+
+/* base with [start, end) of `dim` replaced by `updated`. */
+static Value *replace_range(Call *c, Value *base, Value *updated, uint32_t dim, const Sym *start,
+                            const Sym *end) {
+    Value *parts[3];
+    uint32_t count = 0;
+    const Sym *size = build_dim(c->b, base, (int)dim);
+    if (!sym_is_value(start, 0))
+        parts[count++] = build_slice(c->b, base, (int)dim, build_const(c->b, 0), start);
+    parts[count++] = updated;
+    if (end != size) parts[count++] = build_slice(c->b, base, (int)dim, end, size);
+    return count == 1 ? updated : build_cat(c->b, parts, count, (int)dim);
+}
+
+static Value *write_sliced(Call *c, Value *base, Value *updated, uint32_t index) {
+    Range range = read_range(c, base);
+    (void)index;
+    if (range.step != 1)
+        return take_fail(c, FERRY_UNSUPPORTED, "writing through a slice with a step");
+    return replace_range(c, base, updated, range.dim, range.start, range.end);
+}
+
+static void translate_narrow(Call *c) {
+    Value *self = self_of(c);
+    uint32_t dim = take_dim(c, "dim", 0, self->rank);
+    const Sym *start = take_sym(c, "start", 0);
+    const Sym *end = sym_add(&c->b->program->symbols, start, take_sym(c, "length", 0));
+    result_set(c, 0, build_slice(c->b, self, (int)dim, start, end));
+}
+
+/* slice_scatter: the write of a slice, as an operation. */
+static void translate_slice_scatter(Call *c) {
+    Value *self = self_of(c), *source = take_tensor(c, "src");
+    Range range = read_range(c, self);
+    if (range.step != 1) {
+        take_fail(c, FERRY_UNSUPPORTED, "slice_scatter with a step");
+        return;
+    }
+    result_set(c, 0,
+               replace_range(c, self, promote_to(c, source, self->dtype), range.dim, range.start,
+                             range.end));
+}
+
+/* The index of a select, counted from the front. */
+static const Sym *read_index(Call *c, const Value *self, uint32_t dim) {
+    const Sym *index = take_sym(c, "index", 0);
+    if (!sym_is_const(index) || index->value >= 0) return index;
+    return sym_add(&c->b->program->symbols, index, build_dim(c->b, self, (int)dim));
+}
+
+static void translate_select(Call *c) {
+    Value *self = self_of(c);
+    uint32_t dim = take_dim(c, "dim", 0, self->rank);
+    const Arg args[] = {arg_tensor(self), arg_int(c->b, dim), arg_sym(read_index(c, self, dim))};
+    result_set(c, 0, build_op(c->b, OP_SELECT, args, 3));
+}
+
+static Value *write_selected(Call *c, Value *base, Value *updated, uint32_t position) {
+    uint32_t dim = take_dim(c, "dim", 0, base->rank);
+    const Sym *index = read_index(c, base, dim);
+    (void)position;
+    const Sym *end = sym_add(&c->b->program->symbols, index, build_const(c->b, 1));
+    return replace_range(c, base, build_unsqueeze(c->b, updated, (int)dim), dim, index, end);
+}
+
+static void translate_select_scatter(Call *c) {
+    Value *self = self_of(c),
+          *source = promote_to(c, take_tensor(c, "src"), take_tensor(c, "self")->dtype);
+    result_set(c, 0, write_selected(c, self, source, 0));
+}
+
+/* ---- splitting ---- */
+
+/* The sizes of the pieces, as the file's types of the results give them. */
+static uint32_t piece_sizes(Call *c, uint32_t dim, const Sym **sizes) {
+    uint32_t count = result_count(c);
+    if (count > 64) {
+        take_fail(c, FERRY_UNSUPPORTED, "more than 64 pieces");
+        return 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TensorMeta meta = result_meta(c, i);
+        sizes[i] = dim < meta.rank ? meta.sizes[dim] : build_const(c->b, 1);
+    }
+    return count;
+}
+
+static void translate_split(Call *c) {
+    Value *self = self_of(c);
+    const Sym *sizes[64];
+    uint32_t dim = take_dim(c, "dim", 0, self->rank), count = piece_sizes(c, dim, sizes);
+    const Arg args[] = {arg_tensor(self), arg_syms(c->b, sizes, count), arg_int(c->b, dim)};
+    Node *node = build_node(c->b, OP_SPLIT, args, 3);
+    for (uint32_t i = 0; node && i < count; i++) result_set(c, i, node->outputs[i]);
+}
+
+static Value *write_piece(Call *c, Value *base, Value *updated, uint32_t index) {
+    const Sym *sizes[64];
+    uint32_t dim = take_dim(c, "dim", 0, base->rank), count = piece_sizes(c, dim, sizes);
+    const Sym *start = build_const(c->b, 0);
+    for (uint32_t i = 0; i < index && i < count; i++)
+        start = sym_add(&c->b->program->symbols, start, sizes[i]);
+    const Sym *end = index < count ? sym_add(&c->b->program->symbols, start, sizes[index]) : start;
+    return replace_range(c, base, updated, dim, start, end);
+}
+
+static void translate_unbind(Call *c) {
+    Value *self = self_of(c);
+    uint32_t dim = take_dim(c, "dim", 0, self->rank), count = result_count(c);
+    for (uint32_t i = 0; i < count && build_ok(c->b); i++) {
+        result_set(c, i, build_select(c->b, self, (int)dim, i));
+    }
+}
+
+static Value *write_unbound(Call *c, Value *base, Value *updated, uint32_t index) {
+    uint32_t dim = take_dim(c, "dim", 0, base->rank);
+    return replace_range(c, base, build_unsqueeze(c->b, updated, (int)dim), dim,
+                         build_const(c->b, index), build_const(c->b, (int64_t)index + 1));
+}
+
+/* ---- broadcasting and joining ---- */
+
+static void translate_expand(Call *c) {
+    Value *self = self_of(c);
+    const Sym *size[FERRY_MAX_RANK];
+    uint32_t rank = take_syms(c, "size", size, FERRY_MAX_RANK);
+    for (uint32_t d = 0; d < rank && build_ok(c->b); d++) {
+        bool keep = sym_is_value(size[d], -1) && d + self->rank >= rank;
+        if (keep) size[d] = self->shape[d - (rank - self->rank)];
+    }
+    result_set(c, 0, build_expand(c->b, self, size, rank));
+}
+
+static void translate_expand_as(Call *c) {
+    Value *other = take_tensor(c, "other");
+    result_set(c, 0, build_expand(c->b, self_of(c), other->shape, other->rank));
+}
+
+enum { MAX_PARTS = 256 };
+
+static bool is_legacy_empty(const Value *value) {
+    return value->rank == 1 && sym_is_value(value->shape[0], 0);
+}
+
+/* cat skips one-dimensional empty tensors, whatever the rank of the others. */
+static void translate_cat(Call *c) {
+    Value *parts[MAX_PARTS];
+    uint32_t count = take_tensors(c, "tensors", parts, MAX_PARTS), kept = 0;
+    ferry_dtype dtype = result_dtype(c);
+    TensorMeta meta = result_meta(c, 0);
+    if (!build_ok(c->b)) return;
+    for (uint32_t i = 0; i < count; i++) {
+        bool skipped = is_legacy_empty(parts[i]) && (meta.rank != 1 || count > 1);
+        if (!skipped) parts[kept++] = promote_to(c, parts[i], dtype);
+    }
+    uint32_t dim = take_dim(c, "dim", 0, meta.rank);
+    if (kept == 0)
+        take_fail(c, FERRY_UNSUPPORTED, "cat of empty tensors alone");
+    else
+        result_set(c, 0, kept == 1 ? parts[0] : build_cat(c->b, parts, kept, (int)dim));
+}
+
+static void translate_stack(Call *c) {
+    Value *parts[MAX_PARTS];
+    uint32_t count = take_tensors(c, "tensors", parts, MAX_PARTS);
+    TensorMeta meta = result_meta(c, 0);
+    uint32_t dim = take_dim(c, "dim", 0, meta.rank);
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = build_unsqueeze(c->b, promote_to(c, parts[i], meta.dtype), (int)dim);
+    }
+    if (count) result_set(c, 0, count == 1 ? parts[0] : build_cat(c->b, parts, count, (int)dim));
+}
+
+/* repeat: [r0, r1, ..] copies along each dimension: a new dimension before it, expanded. */
+static void translate_repeat(Call *c) {
+    Value *x = self_of(c);
+    const Sym *repeats[FERRY_MAX_RANK], *size[FERRY_MAX_RANK];
+    uint32_t rank = take_syms(c, "repeats", repeats, FERRY_MAX_RANK);
+    if (!build_ok(c->b)) return;
+    for (uint32_t d = 0; d < rank; d++) {
+        size[d] = d + x->rank < rank ? build_const(c->b, 1) : x->shape[d - (rank - x->rank)];
+    }
+    if (x->rank != rank) x = build_view(c->b, x, size, rank);
+    for (uint32_t d = rank; d-- > 0 && build_ok(c->b);) {
+        const Sym *wide[FERRY_MAX_RANK];
+        if (sym_is_value(repeats[d], 1)) continue;
+        if (sym_is_value(x->shape[d], 1)) {
+            memcpy(wide, x->shape, rank * sizeof *wide);
+            wide[d] = repeats[d];
+            x = build_expand(c->b, x, wide, rank);
+            continue;
+        }
+        Value *column = build_unsqueeze(c->b, x, (int)d);
+        if (!build_ok(c->b)) return;
+        memcpy(wide, column->shape, column->rank * sizeof *wide);
+        wide[d] = repeats[d];
+        column = build_expand(c->b, column, wide, column->rank);
+        memcpy(wide, x->shape, rank * sizeof *wide);
+        wide[d] = sym_mul(&c->b->program->symbols, wide[d], repeats[d]);
+        x = build_view(c->b, column, wide, rank);
+    }
+    result_set(c, 0, x);
+}
+
+/* Every element `repeats` times in a row. */
+static void translate_repeat_interleave(Call *c) {
+    Value *x = self_of(c);
+    const Sym *repeats = take_sym(c, "repeats", 1), *wide[FERRY_MAX_RANK];
+    if (!take_has(c, "dim"))
+        x = build_view(c->b, x, (const Sym *const[]){build_const(c->b, -1)}, 1);
+    uint32_t dim = take_dim(c, "dim", 0, x->rank);
+    Value *column = build_unsqueeze(c->b, x, (int)dim + 1);
+    if (!build_ok(c->b)) return;
+    memcpy(wide, column->shape, column->rank * sizeof *wide);
+    wide[dim + 1] = repeats;
+    column = build_expand(c->b, column, wide, column->rank);
+    memcpy(wide, x->shape, x->rank * sizeof *wide);
+    wide[dim] = sym_mul(&c->b->program->symbols, wide[dim], repeats);
+    result_set(c, 0, build_view(c->b, column, wide, x->rank));
+}
+
+#define RESHAPE(target, function)                                                                  \
+    { target, function, OP_COUNT, ALIAS_ALWAYS, write_reshaped }
+#define DENSE_RESHAPE(target, function)                                                            \
+    { target, function, OP_COUNT, ALIAS_CONTIGUOUS, write_reshaped }
+#define PERMUTATION(target)                                                                        \
+    { target, translate_permute, OP_COUNT, ALIAS_ALWAYS, write_permuted }
+#define PIECES(target)                                                                             \
+    { target, translate_split, OP_COUNT, ALIAS_ALWAYS, write_piece }
+#define SIMPLE(target, function)                                                                   \
+    { target, function, OP_COUNT, ALIAS_NEVER, NULL }
+#define READ_ONLY_VIEW(target, function)                                                           \
+    { target, function, OP_COUNT, ALIAS_ALWAYS, NULL }
+
+const Translation translate_shape[] = {
+    RESHAPE("aten.view.default", translate_view),
+    RESHAPE("aten._unsafe_view.default", translate_view),
+    DENSE_RESHAPE("aten.reshape.default", translate_view),
+    DENSE_RESHAPE("aten.reshape_as.default", translate_view_as),
+    RESHAPE("aten.view_as.default", translate_view_as),
+    DENSE_RESHAPE("aten.flatten.using_ints", translate_flatten),
+    RESHAPE("aten.unflatten.int", translate_unflatten),
+    RESHAPE("aten.unsqueeze.default", translate_unsqueeze),
+    RESHAPE("aten.squeeze.dim", translate_squeeze),
+    RESHAPE("aten.squeeze.dims", translate_squeeze),
+    RESHAPE("aten.squeeze.default", translate_squeeze),
+    PERMUTATION("aten.permute.default"),
+    PERMUTATION("aten.transpose.int"),
+    PERMUTATION("aten.t.default"),
+    PERMUTATION("aten.numpy_T.default"),
+    READ_ONLY_VIEW("aten.movedim.int", translate_movedim),
+    {"aten.slice.Tensor", translate_slice, OP_COUNT, ALIAS_ALWAYS, write_sliced},
+    READ_ONLY_VIEW("aten.narrow.default", translate_narrow),
+    {"aten.select.int", translate_select, OP_COUNT, ALIAS_ALWAYS, write_selected},
+    SIMPLE("aten.slice_scatter.default", translate_slice_scatter),
+    SIMPLE("aten.select_scatter.default", translate_select_scatter),
+    PIECES("aten.split.Tensor"),
+    PIECES("aten.split_with_sizes.default"),
+    PIECES("aten.chunk.default"),
+    {"aten.unbind.int", translate_unbind, OP_COUNT, ALIAS_ALWAYS, write_unbound},
+    READ_ONLY_VIEW("aten.expand.default", translate_expand),
+    READ_ONLY_VIEW("aten.expand_as.default", translate_expand_as),
+    READ_ONLY_VIEW("aten.broadcast_to.default", translate_expand),
+    SIMPLE("aten.cat.default", translate_cat),
+    SIMPLE("aten.concat.default", translate_cat),
+    SIMPLE("aten.stack.default", translate_stack),
+    SIMPLE("aten.repeat.default", translate_repeat),
+    SIMPLE("aten.repeat_interleave.self_int", translate_repeat_interleave),
+    {0},
+};

@@ -1,0 +1,149 @@
+/* Reading the graph of a torch.export program: names bound to values, aliasing, calls.
+ *
+ * Functional form. The file's graph may write in place, also through views. Every tensor name is
+ * bound to a value and to a storage; a view remembers its base and the node that made it. A write makes
+ * a new value for the written name, carries it through the chain of views to the base, and gives the
+ * storage a new version; a name whose version is behind is made again from its base when it is read
+ * next. So the Program has values only, and writes that nobody reads vanish. */
+#ifndef SOURCE_PT2_READER_H
+#define SOURCE_PT2_READER_H
+
+#include "graph/build.h"
+#include "source/pt2/pt2.h"
+#include "source/pt2/schema.h"
+
+typedef struct Storage {
+    uint32_t version;
+} Storage;
+
+typedef struct Binding Binding;
+struct Binding {
+    const char *name;
+    Value *value;     /* as of `version` */
+    uint32_t version; /* of the storage */
+    Storage *storage;
+    Binding *base;      /* the tensor that this is a view of, or NULL */
+    const json_t *node; /* that made the view */
+    uint32_t output;    /* which of its outputs */
+};
+
+typedef struct Reader {
+    Pt2 *pt2;
+    Builder b;
+    json_t *graph;      /* graph_module.graph */
+    Map bindings;       /* tensor name -> Binding */
+    Map sizes;          /* SymInt name -> const Sym */
+    const json_t *node; /* at hand */
+} Reader;
+
+/* ---- names: bind.c ---- */
+
+/* Bind a name to a value with a storage of its own. */
+Binding *reader_bind(Reader *r, const char *name, Value *value);
+
+/* The current value behind a name; poison and a failure when it is not bound. */
+Value *reader_read(Reader *r, const char *name);
+
+/* Give a name a new value, in place: everything that shares its storage sees it. */
+void reader_write(Reader *r, const char *name, Value *value);
+
+/* The type that the file declares for a tensor. */
+TensorMeta reader_meta(Reader *r, const char *name);
+
+/* Fail at the node at hand. */
+Value *reader_fail(Reader *r, ferry_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- calls: take.c ---- */
+
+enum { CALL_MAX_RESULTS = 256 };
+
+/* A node of the graph, about to be translated. */
+typedef struct Call {
+    Reader *r;
+    Builder *b;
+    const json_t *node;
+    const struct Translation *how;
+    Value *results[CALL_MAX_RESULTS];
+    uint32_t result_count;
+} Call;
+
+/* An argument by its name in ATen's schema. Absent ones and None give the default. */
+const json_t *take_arg(Call *c, const char *name);
+bool take_has(Call *c, const char *name);      /* present and not None */
+Value *take_tensor(Call *c, const char *name); /* required */
+Value *take_optional_tensor(Call *c, const char *name);
+const Sym *take_sym(Call *c, const char *name, int64_t otherwise);
+int64_t take_int(Call *c, const char *name, int64_t otherwise); /* must be constant */
+double take_float(Call *c, const char *name, double otherwise);
+bool take_bool(Call *c, const char *name, bool otherwise);
+const char *take_string(Call *c, const char *name, const char *otherwise);
+ferry_dtype take_dtype(Call *c, const char *name); /* FERRY_DTYPE_NONE when absent */
+bool take_is_tensor(Call *c, const char *name);
+
+/* A Scalar: VALUE_INT, VALUE_FLOAT or VALUE_BOOL; VALUE_NONE when absent. */
+Arg take_scalar(Call *c, const char *name);
+
+/* Lists; return the number of entries, at most `most`. A single number counts as a list of one. */
+uint32_t take_syms(Call *c, const char *name, const Sym **out, uint32_t most);
+uint32_t take_ints(Call *c, const char *name, int64_t *out, uint32_t most);
+/* Entries of an optional list may be NULL. */
+uint32_t take_tensors(Call *c, const char *name, Value **out, uint32_t most);
+
+/* A dimension argument, counted from the front, for a tensor of `rank` dimensions. */
+uint32_t take_dim(Call *c, const char *name, int64_t otherwise, uint32_t rank);
+
+/* The name of a tensor argument in the graph, or NULL. */
+const char *take_tensor_name(Call *c, const char *name);
+
+/* Declared types of the results. */
+uint32_t result_count(Call *c);
+const char *result_name(Call *c, uint32_t index);
+TensorMeta result_meta(Call *c, uint32_t index);
+ferry_dtype result_dtype(Call *c);
+
+/* Set a result. */
+void result_set(Call *c, uint32_t index, Value *value);
+
+Value *take_fail(Call *c, ferry_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- translations: translate.c and ops_*.c ---- */
+
+/* When a result shares the storage of the argument `self`. */
+typedef enum AliasRule {
+    ALIAS_NEVER,
+    ALIAS_ALWAYS,     /* a view */
+    ALIAS_SAME_VALUE, /* when the translation gives back its argument, as to.dtype may */
+    ALIAS_CONTIGUOUS, /* when the argument is dense: reshape, contiguous, flatten */
+} AliasRule;
+
+typedef struct Translation {
+    const char *target; /* "aten.add.Tensor" */
+    void (*translate)(Call *c);
+    Op op; /* for functions that serve several */
+    AliasRule alias;
+    /* For a view: its base after `updated` was written through result `index` of the view. */
+    Value *(*write_back)(Call *c, Value *base, Value *updated, uint32_t index);
+} Translation;
+
+/* The tables; each ends with a null target. */
+extern const Translation translate_elementwise[], translate_shape[], translate_create[],
+    translate_reduce[], translate_layer[];
+
+/* The row for a target without "torch.ops.", or NULL. */
+const Translation *translate_find(const char *target);
+
+/* Translate every node of the graph. */
+void translate_graph(Reader *r);
+
+/* ---- helpers for translations: promote.c ---- */
+
+/* x converted to `dtype` when it has another. */
+Value *promote_to(Call *c, Value *x, ferry_dtype dtype);
+
+/* The dtype in which ATen computes on these operands (torch.result_type). `b` may be NULL: then
+ * `scalar` is the other operand. */
+ferry_dtype promote_types(const Value *a, const Value *b, const Arg *scalar);
+
+#endif

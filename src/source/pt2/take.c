@@ -1,0 +1,266 @@
+/* Arguments of a node, by name. */
+#include "base/error.h"
+#include "source/pt2/reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Value *take_fail(Call *c, ferry_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vformat(&c->r->pt2->arena, format, args);
+    va_end(args);
+    const json_t *outer = c->r->node;
+    c->r->node = c->node;
+    reader_fail(c->r, status, "%s", text);
+    c->r->node = outer;
+    return &c->b->poison;
+}
+
+const json_t *take_arg(Call *c, const char *name) {
+    json_t *inputs = json_object_get(c->node, "inputs"), *input;
+    size_t i;
+    json_array_foreach(inputs, i, input) {
+        const char *found = json_string_value(json_object_get(input, "name"));
+        if (found && strcmp(found, name) == 0) return json_object_get(input, "arg");
+    }
+    return NULL;
+}
+
+bool take_has(Call *c, const char *name) {
+    const json_t *arg = take_arg(c, name);
+    return arg && !json_object_get(arg, "as_none");
+}
+
+/* The one key of an argument's union is `key`: its value; else NULL. */
+static const json_t *member(const json_t *arg, const char *key) {
+    return json_object_get(arg, key);
+}
+
+static void wrong_kind(Call *c, const char *name, const char *expected) {
+    take_fail(c, FERRY_BAD_FORMAT, "expected the argument \"%s\" to be %s", name, expected);
+}
+
+const char *take_tensor_name(Call *c, const char *name) {
+    return json_string_value(json_object_get(member(take_arg(c, name), "as_tensor"), "name"));
+}
+
+bool take_is_tensor(Call *c, const char *name) {
+    return take_tensor_name(c, name) != NULL;
+}
+
+Value *take_optional_tensor(Call *c, const char *name) {
+    const char *tensor = take_tensor_name(c, name);
+    if (tensor) return reader_read(c->r, tensor);
+    /* An optional tensor may be wrapped once more. */
+    const json_t *wrapped = member(take_arg(c, name), "as_optional_tensor");
+    tensor = json_string_value(json_object_get(member(wrapped, "as_tensor"), "name"));
+    return tensor ? reader_read(c->r, tensor) : NULL;
+}
+
+Value *take_tensor(Call *c, const char *name) {
+    Value *value = take_optional_tensor(c, name);
+    if (value) return value;
+    wrong_kind(c, name, "a tensor");
+    return &c->b->poison;
+}
+
+/* ---- numbers ---- */
+
+/* {"as_int": 3} or {"as_name": "sym_size_int"}, or {"as_sym_int": ...} around one of them. */
+static const Sym *read_sym(Call *c, const char *name, const json_t *arg) {
+    const json_t *inner = member(arg, "as_sym_int");
+    if (inner) arg = inner;
+    const json_t *number = member(arg, "as_int"), *symbol = member(arg, "as_name");
+    if (json_is_integer(number)) return build_const(c->b, json_integer_value(number));
+    if (json_is_string(symbol)) {
+        const Sym *found = map_find(&c->r->sizes, json_string_value(symbol));
+        if (found) return found;
+        take_fail(c, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", json_string_value(symbol));
+    } else {
+        wrong_kind(c, name, "an integer");
+    }
+    return build_const(c->b, 1);
+}
+
+const Sym *take_sym(Call *c, const char *name, int64_t otherwise) {
+    return take_has(c, name) ? read_sym(c, name, take_arg(c, name)) : build_const(c->b, otherwise);
+}
+
+int64_t take_int(Call *c, const char *name, int64_t otherwise) {
+    const Sym *sym = take_sym(c, name, otherwise);
+    if (!sym_is_const(sym)) {
+        take_fail(c, FERRY_UNSUPPORTED, "the argument \"%s\" must be a constant", name);
+        return otherwise;
+    }
+    return sym->value;
+}
+
+uint32_t take_dim(Call *c, const char *name, int64_t otherwise, uint32_t rank) {
+    int64_t dim = take_int(c, name, otherwise);
+    if (dim < 0) dim += rank;
+    if (dim >= 0 && dim < (rank ? rank : 1)) return (uint32_t)dim;
+    take_fail(c, FERRY_BAD_FORMAT, "dimension %lld is outside a tensor of rank %u", (long long)dim,
+              rank);
+    return 0;
+}
+
+/* Non-finite numbers are strings. */
+static bool read_number(const json_t *json, double *out) {
+    const char *text = json_string_value(json);
+    if (json_is_number(json))
+        *out = json_number_value(json);
+    else if (text && strcmp(text, "Infinity") == 0)
+        *out = INFINITY;
+    else if (text && strcmp(text, "-Infinity") == 0)
+        *out = -INFINITY;
+    else if (text && strcmp(text, "NaN") == 0)
+        *out = NAN;
+    else
+        return false;
+    return true;
+}
+
+Arg take_scalar(Call *c, const char *name) {
+    const json_t *arg = take_arg(c, name);
+    double number;
+    if (!take_has(c, name)) return arg_none();
+    if (member(arg, "as_bool")) return arg_bool(json_is_true(member(arg, "as_bool")));
+    if (member(arg, "as_float") && read_number(member(arg, "as_float"), &number))
+        return arg_float(number);
+    if (member(arg, "as_int") || member(arg, "as_sym_int")) return arg_sym(read_sym(c, name, arg));
+    wrong_kind(c, name, "a number");
+    return arg_float(0);
+}
+
+double take_float(Call *c, const char *name, double otherwise) {
+    Arg scalar = take_scalar(c, name);
+    switch (scalar.kind) {
+    case VALUE_FLOAT: return scalar.number;
+    case VALUE_BOOL: return scalar.boolean;
+    case VALUE_INT: return (double)take_int(c, name, 0);
+    default: return otherwise;
+    }
+}
+
+bool take_bool(Call *c, const char *name, bool otherwise) {
+    const json_t *value = member(take_arg(c, name), "as_bool");
+    return value ? json_is_true(value) : otherwise;
+}
+
+const char *take_string(Call *c, const char *name, const char *otherwise) {
+    const char *value = json_string_value(member(take_arg(c, name), "as_string"));
+    return value ? value : otherwise;
+}
+
+ferry_dtype take_dtype(Call *c, const char *name) {
+    const json_t *value = member(take_arg(c, name), "as_scalar_type");
+    if (!value) return FERRY_DTYPE_NONE;
+    ferry_dtype dtype = schema_dtype(json_integer_value(value));
+    if (!dtype) {
+        take_fail(c, FERRY_UNSUPPORTED, "the dtype with ScalarType number %lld is not supported",
+                  (long long)json_integer_value(value));
+    }
+    return dtype;
+}
+
+/* ---- lists ---- */
+
+static uint32_t list_length(Call *c, const char *name, const json_t *list, uint32_t most) {
+    size_t length = json_array_size(list);
+    if (length <= most) return (uint32_t)length;
+    take_fail(c, FERRY_UNSUPPORTED, "the argument \"%s\" has %zu entries, at most %u are supported",
+              name, length, most);
+    return 0;
+}
+
+uint32_t take_syms(Call *c, const char *name, const Sym **out, uint32_t most) {
+    const json_t *arg = take_arg(c, name);
+    if (!take_has(c, name)) return 0;
+    const json_t *plain = member(arg, "as_ints"), *symbolic = member(arg, "as_sym_ints");
+    if (!plain && !symbolic) {
+        out[0] = read_sym(c, name, arg);
+        return 1;
+    }
+    const json_t *list = plain ? plain : symbolic;
+    uint32_t length = list_length(c, name, list, most);
+    for (uint32_t i = 0; i < length; i++) {
+        const json_t *entry = json_array_get(list, i);
+        out[i] = plain ? build_const(c->b, json_integer_value(entry)) : read_sym(c, name, entry);
+    }
+    return length;
+}
+
+uint32_t take_ints(Call *c, const char *name, int64_t *out, uint32_t most) {
+    const Sym *syms[64];
+    uint32_t length = take_syms(c, name, syms, most < 64 ? most : 64);
+    for (uint32_t i = 0; i < length; i++) {
+        out[i] = syms[i]->value;
+        if (sym_is_const(syms[i])) continue;
+        take_fail(c, FERRY_UNSUPPORTED, "the argument \"%s\" must hold constants", name);
+    }
+    return length;
+}
+
+uint32_t take_tensors(Call *c, const char *name, Value **out, uint32_t most) {
+    const json_t *arg = take_arg(c, name);
+    const json_t *list = member(arg, "as_tensors"), *optional = member(arg, "as_optional_tensors");
+    if (!list && !optional) {
+        wrong_kind(c, name, "a list of tensors");
+        return 0;
+    }
+    uint32_t length = list_length(c, name, list ? list : optional, most);
+    for (uint32_t i = 0; i < length; i++) {
+        const json_t *entry = json_array_get(list ? list : optional, i);
+        if (optional) entry = member(entry, "as_tensor");
+        const char *tensor = json_string_value(json_object_get(entry, "name"));
+        out[i] = tensor ? reader_read(c->r, tensor) : NULL;
+        if (!tensor && list) wrong_kind(c, name, "a list of tensors");
+    }
+    return length;
+}
+
+/* ---- results ---- */
+
+/* The names of all results, flattened: a list-returning op has one entry with a list. */
+static const json_t *output_at(Call *c, uint32_t index) {
+    const json_t *outputs = json_object_get(c->node, "outputs");
+    const json_t *first = json_array_get(outputs, 0);
+    const json_t *list = member(first, "as_tensors");
+    if (list) return json_array_get(list, index);
+    return member(json_array_get(outputs, index), "as_tensor");
+}
+
+uint32_t result_count(Call *c) {
+    const json_t *outputs = json_object_get(c->node, "outputs");
+    const json_t *list = member(json_array_get(outputs, 0), "as_tensors");
+    return (uint32_t)json_array_size(list ? list : outputs);
+}
+
+const char *result_name(Call *c, uint32_t index) {
+    return json_string_value(json_object_get(output_at(c, index), "name"));
+}
+
+TensorMeta result_meta(Call *c, uint32_t index) {
+    const char *name = result_name(c, index);
+    if (name) return reader_meta(c->r, name);
+    take_fail(c, FERRY_BAD_FORMAT, "expected output %u to be a tensor", index);
+    return (TensorMeta){.dtype = FERRY_F32};
+}
+
+ferry_dtype result_dtype(Call *c) {
+    ferry_dtype dtype = result_meta(c, 0).dtype;
+    if (dtype) return dtype;
+    take_fail(c, FERRY_UNSUPPORTED, "the result has a dtype that is not supported");
+    return FERRY_F32;
+}
+
+void result_set(Call *c, uint32_t index, Value *value) {
+    if (index >= CALL_MAX_RESULTS) {
+        take_fail(c, FERRY_UNSUPPORTED, "more than %d results", CALL_MAX_RESULTS);
+        return;
+    }
+    c->results[index] = value;
+    if (index >= c->result_count) c->result_count = index + 1;
+}

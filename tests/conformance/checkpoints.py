@@ -1,0 +1,100 @@
+"""What the scripts that write tiny checkpoints with eager outputs share.
+
+Such a script writes DIRECTORY/CASE for each of its cases: config.json and the weights as
+save_pretrained leaves them, with the edits of the case; two runs, inputs.safetensors and
+expected.safetensors by flattened name, and the same with the prefix second_ at another shape; and
+case.json, which says what a test needs to know about the case. Everything depends on the name of the
+case alone.
+"""
+
+import json
+import sys
+import zlib
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+RUNS = ("", "second_")
+
+
+def randomize(model):
+    """Weights large enough that every part of the model shows in its outputs."""
+    for name, value in model.state_dict().items():
+        if value.is_floating_point():
+            value.normal_(0, 0.25)
+            if "norm" in name and name.endswith("weight"):
+                value.add_(1)
+
+
+def edit_config(directory, changes):
+    """Change keys of config.json; ... deletes one."""
+    path = directory / "config.json"
+    config = {**json.loads(path.read_text()), **changes}
+    config = {key: value for key, value in config.items() if value is not ...}
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def edit_weights(directory, edit):
+    """Put what `edit` makes of the dictionary of tensors in its place."""
+    path = directory / "model.safetensors"
+    save_file(edit(load_file(path)), path, {"format": "pt"})
+
+
+def without(part):
+    return lambda weights: {name: value for name, value in weights.items() if part not in name}
+
+
+def renamed(*pairs):
+    def edit(weights):
+        for old, new in pairs:
+            weights = {name.replace(old, new): value for name, value in weights.items()}
+        return weights
+
+    return edit
+
+
+def added(**tensors):
+    return lambda weights: {**weights, **tensors}
+
+
+def flatten(outputs):
+    """The tensors of a ModelOutput by the names that exports give them."""
+    tensors = {}
+    for key, value in outputs.items():
+        if isinstance(value, transformers.Cache):
+            for index, layer in enumerate(value.layers):
+                tensors[f"{key}.layers.{index}.keys"] = layer.keys
+                tensors[f"{key}.layers.{index}.values"] = layer.values
+        else:
+            tensors[key] = value
+    return {key: value.contiguous() for key, value in tensors.items()}
+
+
+def run(model, inputs):
+    with torch.no_grad():
+        return model(**inputs)
+
+
+def write_run(directory, prefix, inputs, expected):
+    save_file(inputs, directory / f"{prefix}inputs.safetensors")
+    save_file(expected, directory / f"{prefix}expected.safetensors")
+
+
+def write_facts(directory, **facts):
+    (directory / "case.json").write_text(json.dumps(facts) + "\n")
+
+
+def main(usage, cases, write_case):
+    """make_*.py DIRECTORY [CASE...]"""
+    if len(sys.argv) < 2:
+        sys.exit(usage.splitlines()[0])
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    for name in sys.argv[2:] or cases:
+        directory = Path(sys.argv[1]) / name
+        directory.mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(zlib.crc32(name.encode()))
+        write_case(name, cases[name], directory)

@@ -1,0 +1,73 @@
+"""What the Python tests share: the command under test, the fixtures, comparing tensors."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from safetensors.numpy import load_file
+
+ROOT = Path(__file__).resolve().parents[1]
+FERRY = Path(os.environ.get("FERRY", ROOT / "build/check/ferry")).resolve()
+ARCHIVES = Path(os.environ.get("FERRY_FIXTURES", ROOT / "../shared/fixtures")).resolve()
+FIXTURES = ROOT / "build/fixtures"
+LIBRARY = next(Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so*"))
+TOLERANCE = 1e-4
+
+ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY)}
+
+
+def ferry(*arguments, status: int | None = 0, **options) -> subprocess.CompletedProcess:
+    """Run the command and expect its exit status (None: any)."""
+    done = subprocess.run(
+        [FERRY, *arguments], capture_output=True, text=True, env=ENVIRONMENT, timeout=300, **options
+    )
+    if status is not None:
+        shown = " ".join(map(str, ("ferry", *arguments)))
+        assert done.returncode == status, f"{shown}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def ferry_json(*arguments, **options):
+    """What the command prints for --json."""
+    return json.loads(ferry(*arguments, "--json", **options).stdout)
+
+
+def native_model_types() -> list[str]:
+    return [family["model_type"] for family in ferry_json("models")]
+
+
+def native_fixtures() -> list[str]:
+    """The native model types that have a fixture."""
+    return [t for t in native_model_types() if (ARCHIVES / f"{t}.tar.xz").exists()]
+
+
+def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:
+    """Every expected output is there, with its shape, and as close as the scale allows."""
+    missing = sorted(set(expected) - set(actual))
+    assert not missing, f"missing outputs: {missing}; found {sorted(actual)}"
+    for name, wanted in expected.items():
+        found = np.asarray(actual[name])
+        assert found.shape == wanted.shape, f"{name}: {found.shape}, expected {wanted.shape}"
+        if wanted.size == 0:
+            continue
+        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+        assert np.isfinite(found).all() or not np.isfinite(wanted).all(), f"{name}: not finite"
+        difference = np.abs(found - wanted).max()
+        bound = tolerance * max(1.0, np.abs(wanted).max())
+        assert difference <= bound, f"{name}: differs by {difference:.3g}, allowed {bound:.3g}"
+
+
+def run_onnxruntime(model: Path, inputs: dict) -> dict:
+    """Outputs by the names of the model's keywords, from the Python package, independent of ferry."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    feeds = {port.name: inputs[port.name.removeprefix("input.")] for port in session.get_inputs()}
+    names = [port.name.removeprefix("output.") for port in session.get_outputs()]
+    return dict(zip(names, session.run(None, feeds)))
+
+
+def run_ferry(directory: Path, inputs: Path, output: Path, runtime: str) -> dict:
+    ferry("run", directory, "--inputs", inputs, "-o", output, "--runtime", runtime)
+    return load_file(output)
