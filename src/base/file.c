@@ -62,11 +62,9 @@ void files_unmap(MappedFiles *files) {
 
 void file_forget(const MappedFile *file, size_t offset, size_t length) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t first = (offset + page - 1) / page * page;
-    size_t last = (offset + length) / page * page;
-    if (last > first) {
-        madvise((void *)(uintptr_t)(file->bytes + first), last - first, MADV_DONTNEED);
-    }
+    size_t first = offset / page * page;
+    size_t last = (offset + length + page - 1) / page * page;
+    madvise((void *)(uintptr_t)(file->bytes + first), last - first, MADV_DONTNEED);
 }
 
 /* ---- writing ---- */

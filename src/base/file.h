@@ -31,8 +31,8 @@ ferry_status files_map(MappedFiles *files, const char *path, const MappedFile **
                        ferry_error *error);
 void files_unmap(MappedFiles *files);
 
-/* Tell the kernel that the pages of [offset, offset + length) are no longer needed, so that a
- * streamed file does not count as resident memory. */
+/* Tell the kernel that the pages that hold [offset, offset + length) are no longer needed, so that a
+ * streamed file does not count as resident memory. They can still be read. */
 void file_forget(const MappedFile *file, size_t offset, size_t length);
 
 /* A file that appears under its name, complete, when it is committed, or never. It is written to an

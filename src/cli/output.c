@@ -72,7 +72,7 @@ int cli_finish(int status) {
 
 static volatile sig_atomic_t interrupted;
 static double progress_start, progress_drawn;
-static bool progress_visible;
+static bool progress_wanted, progress_visible;
 
 static void on_signal(int number) {
     (void)number;
@@ -89,9 +89,12 @@ void cli_catch_signals(void) {
 bool cli_progress(void *context, uint64_t done, uint64_t total) {
     (void)context;
     double now = cli_seconds();
-    if (progress_start == 0) progress_start = now;
+    if (progress_start == 0) {
+        progress_start = now;
+        progress_wanted = isatty(STDERR_FILENO);
+    }
     /* Quick work needs no bar; a bar needs no more than ten pictures a second. */
-    if (now - progress_start > 0.5 && now - progress_drawn > 0.1 && isatty(STDERR_FILENO)) {
+    if (progress_wanted && now - progress_start > 0.5 && now - progress_drawn > 0.1) {
         progress_drawn = now;
         progress_visible = true;
         fprintf(stderr, "\r%3.0f%%  %s of %s, %s/s\033[K", 100.0 * (double)done / (double)total,

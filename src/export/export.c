@@ -55,9 +55,9 @@ static ferry_dtype choose_dtype(const ferry_export_config *config, const Checkpo
 
 /* ---- steps ---- */
 
-static ferry_status step_build(Export *ex) {
+/* A checkpoint: the family builds the program that the configuration asks for. */
+static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
-    const Checkpoint *checkpoint = ex->exported->checkpoint;
     ModelRequest request = {.dtype = choose_dtype(config, checkpoint),
                             .use_cache = !config->no_cache,
                             .ignored_keys = config->ignored_config_keys,
@@ -78,6 +78,35 @@ static ferry_status step_build(Export *ex) {
     size_t count;
     TRY(inputs_resolve(config, ex->program, &inputs, &count, ex->error));
     return model_build(checkpoint, &request, inputs, count, ex->program, ex->error);
+}
+
+/* A torch.export program is what it is: options that would make it another one are refused. */
+static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
+    const ferry_export_config *config = ex->config;
+    const char *option = config->task             ? "task"
+                         : config->dtype          ? "dtype"
+                         : config->inputs         ? "inputs"
+                         : config->dynamic_shapes ? "dynamic-shapes"
+                         : config->no_cache       ? "no-cache"
+                                                  : NULL;
+    if (option) {
+        return error_set(
+            ex->error, FERRY_UNSUPPORTED, pt2->path,
+            "--%s does not apply to a torch.export program, whose inputs, sizes and dtypes "
+            "were fixed when it was traced",
+            option);
+    }
+    TRY(pt2_build(pt2, ex->program, ex->error));
+    if (ex->program->dtype == FERRY_BF16) {
+        note(config,
+             "the program computes in bfloat16, which ONNX Runtime's CPU provider cannot execute");
+    }
+    return FERRY_OK;
+}
+
+static ferry_status step_build(Export *ex) {
+    const ferry_model *model = ex->exported->model;
+    return model->pt2 ? build_pt2(ex, model->pt2) : build_checkpoint(ex, model->checkpoint);
 }
 
 static ferry_status step_legalize(Export *ex) {
@@ -179,7 +208,7 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     TRY(check_config(config, error));
     ferry_exported *exported = calloc(1, sizeof *exported);
     if (!exported) return error_memory(error, "export", sizeof *exported);
-    exported->checkpoint = model->checkpoint;
+    exported->model = model;
     exported->config = *config;
     if (!exported->config.opset) exported->config.opset = ONNX_DEFAULT_OPSET;
     exported->program = program_new();

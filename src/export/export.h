@@ -8,11 +8,18 @@
 #include "run/onnxruntime.h"
 #include "source/checkpoint/checkpoint.h"
 #include "source/checkpoint/model.h"
+#include "source/pt2/pt2.h"
 #include "target/onnx/onnx.h"
 #include <ferry/ferry.h>
 
+/* An opened source: one of a checkpoint and a torch.export program. */
 struct ferry_model {
     Checkpoint *checkpoint;
+    Pt2 *pt2;
+    const char *directory; /* where config.json may be */
+    ferry_weight *weights;
+    size_t weight_count;
+    Arena arena;
 };
 
 /* Everything that export.json holds. */
@@ -33,10 +40,11 @@ struct ferry_exported {
     const char *directory; /* in the manifest's arena; NULL until saved or loaded */
 
     /* of a fresh export; NULL in a loaded one */
-    Checkpoint *checkpoint;
+    const ferry_model *model;
     ferry_export_config config;
 
     Program *program;  /* legalized; read from the file on demand in a loaded export */
+    Pt2 *pt2;          /* behind a program that was read from a .pt2 */
     MappedFiles files; /* behind a program that was read */
     Pool *pool;
     OnnxRuntime *runtime;
@@ -54,6 +62,10 @@ ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
 /* Describe the program; `config` is how it was exported. */
 ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_export_config *config,
                            ferry_error *error);
+
+/* Describe a torch.export program in `file`, as if it had been saved with an export.json. */
+ferry_status manifest_of_pt2(Manifest *manifest, Program *program, const char *file,
+                             ferry_error *error);
 ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error);
 void manifest_free(Manifest *manifest);
 

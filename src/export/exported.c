@@ -7,18 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Open a .pt2 and build its program. */
+static ferry_status read_pt2(ferry_exported *exported, const char *path, Program *program,
+                             ferry_error *error) {
+    TRY(pt2_open(path, &exported->pt2, error));
+    return pt2_build(exported->pt2, program, error);
+}
+
+/* A .pt2 by itself: everything there is to know is in the program. */
+static ferry_status load_pt2(ferry_exported *exported, const char *path, ferry_error *error) {
+    Arena *arena = &exported->manifest.arena;
+    const char *base = path_base(path);
+    exported->directory = base == path ? "." : arena_string_n(arena, path, (size_t)(base - path));
+    exported->program = program_new();
+    if (!exported->program) return error_memory(error, path, sizeof *exported->program);
+    TRY(read_pt2(exported, path, exported->program, error));
+    return manifest_of_pt2(&exported->manifest, exported->program, base, error);
+}
+
 ferry_status ferry_exported_load(const char *directory, ferry_exported **out, ferry_error *error) {
     error_clear(error);
     *out = NULL;
     ferry_exported *exported = calloc(1, sizeof *exported);
     if (!exported) return error_memory(error, directory, sizeof *exported);
-    ferry_status status = manifest_read(&exported->manifest, directory, error);
-    if (status == FERRY_OK) {
-        exported->directory = arena_string(&exported->manifest.arena, directory);
-        *out = exported;
+    ferry_status status;
+    if (pt2_probe(directory)) {
+        status = load_pt2(exported, directory, error);
     } else {
-        ferry_exported_free(exported);
+        status = manifest_read(&exported->manifest, directory, error);
+        exported->directory = arena_string(&exported->manifest.arena, directory);
     }
+    if (status == FERRY_OK)
+        *out = exported;
+    else
+        ferry_exported_free(exported);
     return status;
 }
 
@@ -27,6 +49,7 @@ void ferry_exported_free(ferry_exported *exported) {
     onnxruntime_close(exported->session);
     onnxruntime_unload(exported->runtime);
     program_free(exported->program);
+    pt2_close(exported->pt2);
     files_unmap(&exported->files);
     pool_free(exported->pool);
     manifest_free(&exported->manifest);
@@ -35,12 +58,13 @@ void ferry_exported_free(ferry_exported *exported) {
 
 static ferry_status read_program(ferry_exported *exported, Program *program, ferry_error *error) {
     Manifest *manifest = &exported->manifest;
+    const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
+    if (strcmp(manifest->format, "dynamo") == 0) return read_pt2(exported, path, program, error);
     if (strcmp(manifest->format, "onnx") != 0) {
         return error_set(error, FERRY_UNSUPPORTED, exported->directory,
                          "the program of a %s export cannot be read back", manifest->format);
     }
     TRY(manifest_declare_sizes(manifest, program, error));
-    const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
     TRY(onnx_read(path, &exported->files, program, error));
     if (!*program->architecture) {
         program->architecture = arena_string(&program->arena, manifest->architecture);
@@ -136,6 +160,12 @@ static ferry_status rename_outputs(ferry_tensors **outputs, ferry_error *error) 
 static ferry_status open_session(ferry_exported *exported, const ferry_run_config *config,
                                  ferry_error *error) {
     if (exported->session) return FERRY_OK;
+    if (strcmp(exported->manifest.format, "onnx") != 0) {
+        return error_set(error, FERRY_UNSUPPORTED, "onnxruntime",
+                         "ONNX Runtime does not run a %s program: export it to ONNX, or use the "
+                         "reference runtime",
+                         exported->manifest.format);
+    }
     if (!exported->directory) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "onnxruntime",
                          "save the export before running it in ONNX Runtime");
@@ -191,6 +221,7 @@ ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config
     error_clear(error);
     *outputs = NULL;
     const char *runtime = config->runtime;
+    if (!runtime && strcmp(exported->manifest.format, "dynamo") == 0) runtime = "reference";
     if (!runtime) {
         bool opened = exported->directory && open_session(exported, config, error) == FERRY_OK;
         if (!opened && error && error->status != FERRY_RUNTIME_MISSING && exported->directory) {

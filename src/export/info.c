@@ -52,7 +52,8 @@ bool ferry_runtime_at(size_t index, const char *library, ferry_runtime *out) {
         snprintf(out->path, sizeof out->path, "%s", onnxruntime_path(runtime));
         onnxruntime_unload(runtime);
     } else {
-        snprintf(out->problem, sizeof out->problem, "%s", error.message);
+        snprintf(out->problem, sizeof out->problem, "%.300s%s%.700s", error.where,
+                 *error.where ? ": " : "", error.message);
     }
     return true;
 }

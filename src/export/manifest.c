@@ -99,19 +99,110 @@ static json_t *describe_ferry(Program *program, const ferry_export_config *confi
                      describe_ranges(program), "inputs", inputs, "outputs", outputs);
 }
 
-static json_t *describe_program(Program *program, const ferry_export_config *config) {
-    json_t *kwargs = json_object();
-    for (size_t i = 0; i < program->inputs.count; i++) {
-        const Port *port = &program->inputs.items[i];
-        json_object_set_new(kwargs, port->name, describe_input(port->value));
+/* Where a walk over the leaves of the arguments stands. */
+typedef struct Cursor {
+    const Program *program;
+    uint32_t leaf, port, constant;
+    json_t *constants; /* keyword -> value */
+} Cursor;
+
+static json_t *constant_value(const ConstantLeaf *constant) {
+    return json_loads(constant->json, JSON_DECODE_ANY, NULL);
+}
+
+static void skip_leaves(Cursor *cursor, uint32_t count) {
+    const Program *program = cursor->program;
+    for (uint32_t i = 0; i < count; i++, cursor->leaf++) {
+        bool constant = cursor->constant < program->input_constants.count &&
+                        program->input_constants.items[cursor->constant].leaf == cursor->leaf;
+        if (constant)
+            cursor->constant++;
+        else
+            cursor->port++;
     }
-    return json_pack("{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:{}, s:[], s:o}",
-                     "architecture", program->architecture, "packages", "ferry", ferry_version(),
-                     "export_config", describe_config(program, config), "export_dtype",
+}
+
+/* A keyword whose value is a tensor or a constant. */
+static json_t *describe_leaf(Cursor *cursor, const char *key) {
+    static const char *const kinds[] = {"NoneType", "bool", "int", "float", "str"};
+    const Program *program = cursor->program;
+    uint32_t port = cursor->port, constant = cursor->constant;
+    skip_leaves(cursor, 1);
+    if (cursor->port > port && port < program->inputs.count) {
+        return describe_input(program->inputs.items[port].value);
+    }
+    json_t *value = constant_value(&program->input_constants.items[constant]);
+    int kind = json_is_null(value)      ? 0
+               : json_is_boolean(value) ? 1
+               : json_is_integer(value) ? 2
+               : json_is_real(value)    ? 3
+                                        : 4;
+    json_object_set_new(cursor->constants, key, value);
+    return json_pack("{s:s}", "container", kinds[kind]);
+}
+
+/* A nested keyword: its entries when it is a dict, else the name of its class. */
+static json_t *describe_keyword(Cursor *cursor, const Tree *tree, const char *key) {
+    if (!tree->type) return describe_leaf(cursor, key);
+    const char *name = tree->type + strlen(tree->type);
+    while (name > tree->type && name[-1] != '.' && name[-1] != ':') name--;
+    if (strcmp(tree->type, "builtins.dict") != 0) {
+        skip_leaves(cursor, tree_leaves(tree));
+        return json_pack("{s:s}", "container", name);
+    }
+    json_t *keys = json_loads(tree->context, 0, NULL), *leaves = json_object();
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const char *entry = json_string_value(json_array_get(keys, i));
+        json_object_set_new(leaves, entry ? entry : "",
+                            describe_keyword(cursor, tree->children[i], key));
+    }
+    json_decref(keys);
+    return json_pack("{s:o}", "leaves", leaves);
+}
+
+/* Every keyword of the call; positional arguments go by the names of their leaves. */
+static json_t *describe_keywords(const Program *program, json_t *constants) {
+    Cursor cursor = {.program = program, .constants = constants};
+    json_t *kwargs = json_object();
+    const Tree *positional = program->input_tree->children[0],
+               *keywords = program->input_tree->children[1];
+    json_t *keys = json_loads(keywords->context, 0, NULL);
+    for (uint32_t i = 0; i < positional->count; i++) {
+        const char *path =
+            cursor.port < program->inputs.count ? program->inputs.items[cursor.port].name : "";
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "."), path);
+        json_object_set_new(kwargs, name, describe_keyword(&cursor, positional->children[i], name));
+    }
+    for (uint32_t i = 0; i < keywords->count; i++) {
+        const char *key = json_string_value(json_array_get(keys, i));
+        if (!key) key = "";
+        json_object_set_new(kwargs, key, describe_keyword(&cursor, keywords->children[i], key));
+    }
+    json_decref(keys);
+    return kwargs;
+}
+
+static json_t *describe_output_constants(const Program *program) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < program->output_constants.count; i++) {
+        const ConstantLeaf *constant = &program->output_constants.items[i];
+        json_array_append_new(list,
+                              json_pack("[i, o]", (int)constant->leaf, constant_value(constant)));
+    }
+    return list;
+}
+
+static json_t *describe_program(Program *program, const ferry_export_config *config) {
+    json_t *constants = json_object();
+    json_t *kwargs = describe_keywords(program, constants);
+    return json_pack("{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "architecture",
+                     program->architecture, "packages", "ferry", ferry_version(), "export_config",
+                     describe_config(program, config), "export_dtype",
                      ferry_dtype_name(program->dtype), "export_device", "cpu", "kwargs", kwargs,
                      "in_spec", text_of_tree(program->input_tree), "out_spec",
-                     text_of_tree(program->output_tree), "in_constants", "out_constants", "ferry",
-                     describe_ferry(program, config));
+                     text_of_tree(program->output_tree), "in_constants", constants, "out_constants",
+                     describe_output_constants(program), "ferry", describe_ferry(program, config));
 }
 
 /* ---- reading ---- */
@@ -191,6 +282,16 @@ ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_exp
                                "metadata", describe_program(program, config));
     if (!manifest->json) return error_memory(error, "export.json", 0);
     return adopt(manifest, "export.json", error);
+}
+
+ferry_status manifest_of_pt2(Manifest *manifest, Program *program, const char *file,
+                             ferry_error *error) {
+    ferry_export_config config;
+    ferry_export_config_init(&config);
+    TRY(manifest_make(manifest, program, &config, error));
+    manifest->format = "dynamo";
+    manifest->file = arena_string(&manifest->arena, file);
+    return FERRY_OK;
 }
 
 ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error) {

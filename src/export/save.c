@@ -34,9 +34,9 @@ static bool same_file(const char *a, const char *b) {
            left.st_ino == right.st_ino;
 }
 
-/* Copy a file of the checkpoint, where it has one, unless it is there already. */
+/* Copy a file from beside the source, where there is one, unless it is there already. */
 static ferry_status copy_file(Save *save, const char *name) {
-    const char *from = path_join(&save->arena, save->exported->checkpoint->directory, name);
+    const char *from = path_join(&save->arena, save->exported->model->directory, name);
     const char *to = path_join(&save->arena, save->directory, name);
     if (!path_exists(from) || same_file(from, to)) return FERRY_OK;
     MappedFile source;
@@ -112,7 +112,7 @@ static ferry_status commit_all(Save *save) {
 ferry_status ferry_exported_save(ferry_exported *exported, const char *directory,
                                  ferry_export_sizes *sizes, ferry_error *error) {
     error_clear(error);
-    if (!exported->checkpoint) {
+    if (!exported->model) {
         return error_set(error, FERRY_UNSUPPORTED, directory,
                          "a loaded export cannot be saved again: copy its directory");
     }

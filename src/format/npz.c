@@ -1,21 +1,92 @@
-/* The zip container is minizip's work, on callbacks: it reads from the mapped file and writes into an
- * OutputFile, so that both ends share the checks and guarantees of base/file. */
+/* The zip container is the work of format/zip for reading, and of minizip on an OutputFile for writing,
+ * so that both ends share the checks and guarantees of the rest. */
 #include "format/npz.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "format/npy.h"
+#include "format/zip.h"
 
 #include <inttypes.h>
-#include <minizip/unzip.h>
 #include <minizip/zip.h>
 #include <string.h>
 
-/* ---- minizip's view of memory and of an OutputFile ---- */
+/* ---- reading ---- */
+
+/* The header of an entry, from its first bytes alone; `*start` is where the elements are. */
+static ferry_status read_header(const Zip *zip, const ZipEntry *entry, Arena *scratch,
+                                NpyHeader *header, uint64_t *start, ferry_error *error) {
+    unsigned char prefix[NPY_PREFIX];
+    size_t offset, length;
+    size_t have = entry->size < sizeof prefix ? (size_t)entry->size : sizeof prefix;
+    TRY(zip_peek(zip, entry, have, prefix, error));
+    TRY(npy_read_prefix(zip->path, entry->name, prefix, have, &offset, &length, error));
+    *start = offset + length;
+    if (*start > entry->size) {
+        return error_set(error, FERRY_BAD_FORMAT, zip->path,
+                         "member \"%s\": the header is longer than the member", entry->name);
+    }
+    unsigned char *bytes = arena_alloc(scratch, *start);
+    if (!bytes) return error_memory(error, zip->path, *start);
+    TRY(zip_peek(zip, entry, *start, bytes, error));
+    return npy_read_header(zip->path, entry->name, (const char *)bytes + offset, length, header,
+                           error);
+}
+
+/* The name of an array: that of its member without ".npy". */
+static const char *array_name(Arena *scratch, const char *member) {
+    size_t length = strlen(member);
+    bool suffix = length >= 4 && strcmp(member + length - 4, ".npy") == 0;
+    return arena_string_n(scratch, member, suffix ? length - 4 : length);
+}
+
+static ferry_status read_member(const Zip *zip, const ZipEntry *entry, Arena *scratch,
+                                ferry_tensors *tensors, ferry_error *error) {
+    NpyHeader header;
+    uint64_t start;
+    ferry_tensor *tensor;
+    const unsigned char *bytes;
+    TRY(read_header(zip, entry, scratch, &header, &start, error));
+    if (header.bytes != entry->size - start) {
+        return error_set(error, FERRY_BAD_FORMAT, zip->path,
+                         "member \"%s\": its shape and dtype need %" PRIu64
+                         " bytes, the archive has %" PRIu64,
+                         entry->name, header.bytes, entry->size - start);
+    }
+    const char *name = array_name(scratch, entry->name);
+    if (ferry_tensors_find(tensors, name)) {
+        return error_set(error, FERRY_BAD_FORMAT, zip->path,
+                         "member \"%s\": there are two arrays of this name", entry->name);
+    }
+    TRY(zip_check(zip, entry, error));
+    TRY(zip_bytes(zip, entry, scratch, &bytes, error));
+    TRY(ferry_tensors_add(tensors, name, header.dtype, header.rank, header.shape, &tensor, error));
+    if (header.fortran_order)
+        npy_copy_fortran(&header, bytes + start, tensor->data);
+    else if (header.bytes)
+        memcpy(tensor->data, bytes + start, header.bytes);
+    return FERRY_OK;
+}
+
+ferry_status npz_read(const char *path, const unsigned char *bytes, size_t size,
+                      ferry_tensors *tensors, ferry_error *error) {
+    Arena arena = {0};
+    Zip zip;
+    ferry_status status = zip_read(path, bytes, size, &arena, &zip, error);
+    for (size_t i = 0; status == FERRY_OK && i < zip.count; i++) {
+        Arena scratch = {0};
+        status = read_member(&zip, &zip.entries[i], &scratch, tensors, error);
+        arena_free(&scratch);
+    }
+    zip_free(&zip);
+    arena_free(&arena);
+    return status;
+}
+
+/* ---- writing, on minizip's view of an OutputFile ---- */
 
 typedef struct Stream {
-    const unsigned char *bytes; /* reading */
-    OutputFile *file;           /* writing */
+    OutputFile *file;
     uint64_t size, position;
     ferry_status status; /* of the first write that failed */
     ferry_error *error;
@@ -27,13 +98,8 @@ static voidpf stream_open(voidpf opaque, const void *name, int mode) {
 }
 
 static uLong stream_read(voidpf opaque, voidpf handle, void *buffer, uLong size) {
-    Stream *stream = opaque;
-    (void)handle;
-    uint64_t rest = stream->size - stream->position;
-    if (size > rest) size = (uLong)rest;
-    if (size) memcpy(buffer, stream->bytes + stream->position, size);
-    stream->position += size;
-    return size;
+    (void)opaque, (void)handle, (void)buffer, (void)size;
+    return 0;
 }
 
 /* A failure is kept for the caller, who asks after each step: minizip leaks memory when it is told. */
@@ -86,180 +152,6 @@ static zlib_filefunc64_def stream_functions(Stream *stream) {
                                  .opaque = stream};
 }
 
-/* ---- reading ---- */
-
-/* Deflate codes at best 258 bytes in 2 bits. */
-#define MAX_EXPANSION 1032
-
-typedef struct Archive {
-    const char *path;
-    unzFile zip;
-    Arena *scratch;
-    uint64_t unclaimed; /* bytes of the file that no member has claimed yet */
-    ferry_tensors *tensors;
-    ferry_error *error;
-} Archive;
-
-static ferry_status damaged(Archive *archive, const char *member, const char *problem) {
-    return error_set(archive->error, FERRY_BAD_FORMAT, archive->path, "member \"%s\": %s", member,
-                     problem);
-}
-
-/* Exactly `size` bytes of the open member. */
-static ferry_status read_exactly(Archive *archive, const char *member, void *out, uint64_t size) {
-    unsigned char *next = out;
-    while (size > 0) {
-        int got =
-            unzReadCurrentFile(archive->zip, next, size < 1u << 30 ? (unsigned)size : 1u << 30);
-        if (got <= 0) return damaged(archive, member, "its data is damaged or ends early");
-        next += got;
-        size -= (uint64_t)got;
-    }
-    return FERRY_OK;
-}
-
-/* The current member's name, in the arena, and what the archive says about it. */
-static ferry_status read_entry(Archive *archive, unz_file_info64 *info, char **name) {
-    if (unzGetCurrentFileInfo64(archive->zip, info, NULL, 0, NULL, 0, NULL, 0) != UNZ_OK) {
-        return damaged(archive, "?", "its entry in the directory is damaged");
-    }
-    *name = arena_alloc(archive->scratch, info->size_filename + 1);
-    if (!*name) return error_memory(archive->error, archive->path, info->size_filename);
-    if (unzGetCurrentFileInfo64(archive->zip, info, *name, info->size_filename, NULL, 0, NULL, 0) !=
-            UNZ_OK ||
-        strlen(*name) != info->size_filename) {
-        return damaged(archive, "?", "its name is damaged");
-    }
-    if (info->flag & 1 ||
-        (info->compression_method != 0 && info->compression_method != Z_DEFLATED)) {
-        return error_set(archive->error, FERRY_UNSUPPORTED, archive->path,
-                         "member \"%s\": expected it stored or deflated, found method %lu%s", *name,
-                         info->compression_method, info->flag & 1 ? ", encrypted" : "");
-    }
-    bool stored = info->compression_method == 0;
-    if (info->compressed_size > archive->unclaimed ||
-        (stored && info->compressed_size != info->uncompressed_size) ||
-        info->uncompressed_size / MAX_EXPANSION > info->compressed_size) {
-        return damaged(archive, *name, "its sizes are impossible");
-    }
-    archive->unclaimed -= info->compressed_size;
-    return FERRY_OK;
-}
-
-/* The header of the open member; `*length` is where the elements start. */
-static ferry_status read_header(Archive *archive, const char *name, uint64_t size,
-                                NpyHeader *header, uint64_t *length) {
-    unsigned char prefix[NPY_PREFIX];
-    size_t offset, text_length;
-    size_t prefix_size = size < sizeof prefix ? (size_t)size : sizeof prefix;
-    TRY(read_exactly(archive, name, prefix, prefix_size));
-    TRY(npy_read_prefix(archive->path, name, prefix, prefix_size, &offset, &text_length,
-                        archive->error));
-    size_t have = sizeof prefix - offset;
-    if (text_length < have || offset + text_length > size) {
-        return damaged(archive, name, "the header is longer than the member, or empty");
-    }
-    char *text = arena_alloc(archive->scratch, text_length);
-    if (!text) return error_memory(archive->error, archive->path, text_length);
-    memcpy(text, prefix + offset, have);
-    TRY(read_exactly(archive, name, text + have, text_length - have));
-    *length = offset + text_length;
-    return npy_read_header(archive->path, name, text, text_length, header, archive->error);
-}
-
-/* The elements of the open member. */
-static ferry_status read_elements(Archive *archive, const char *name, const NpyHeader *header,
-                                  ferry_tensor *tensor) {
-    void *target = tensor->data;
-    bool turn = header->fortran_order && header->rank > 1;
-    if (turn) target = arena_alloc(archive->scratch, header->bytes);
-    if (!target) return error_memory(archive->error, archive->path, header->bytes);
-    TRY(read_exactly(archive, name, target, header->bytes));
-    if (turn) npy_copy_fortran(header, target, tensor->data);
-    return FERRY_OK;
-}
-
-static ferry_status read_open_member(Archive *archive, const char *name, uint64_t size) {
-    NpyHeader header;
-    uint64_t start;
-    ferry_tensor *tensor;
-    TRY(read_header(archive, name, size, &header, &start));
-    if (header.bytes != size - start) {
-        return error_set(archive->error, FERRY_BAD_FORMAT, archive->path,
-                         "member \"%s\": its shape and dtype need %" PRIu64
-                         " bytes, the archive has %" PRIu64,
-                         name, header.bytes, size - start);
-    }
-    size_t length = strlen(name);
-    bool suffix = length >= 4 && strcmp(name + length - 4, ".npy") == 0;
-    const char *key = arena_string_n(archive->scratch, name, suffix ? length - 4 : length);
-    if (ferry_tensors_find(archive->tensors, key)) {
-        return damaged(archive, name, "there are two arrays of this name");
-    }
-    TRY(ferry_tensors_add(archive->tensors, key, header.dtype, header.rank, header.shape, &tensor,
-                          archive->error));
-    return read_elements(archive, name, &header, tensor);
-}
-
-static ferry_status read_member(Archive *archive) {
-    unz_file_info64 info;
-    char *name;
-    TRY(read_entry(archive, &info, &name));
-    if (unzOpenCurrentFile(archive->zip) != UNZ_OK) {
-        return damaged(archive, name, "its local header is damaged");
-    }
-    ferry_status status = read_open_member(archive, name, info.uncompressed_size);
-    if (unzCloseCurrentFile(archive->zip) != UNZ_OK && status == FERRY_OK) {
-        status = damaged(archive, name, "its checksum is wrong");
-    }
-    return status;
-}
-
-/* The end record, complete, which minizip does not insist on; NULL when there is none. */
-static const unsigned char *find_end(const unsigned char *bytes, size_t size) {
-    enum { RECORD = 22, MAX_COMMENT = 0xffff };
-    for (size_t i = 0; size >= RECORD && i <= size - RECORD && i <= MAX_COMMENT; i++) {
-        const unsigned char *record = bytes + size - RECORD - i;
-        if (memcmp(record, "PK\5\6", 4) == 0) return record;
-    }
-    return NULL;
-}
-
-ferry_status npz_read(const char *path, const unsigned char *bytes, size_t size,
-                      ferry_tensors *tensors, ferry_error *error) {
-    Stream stream = {.bytes = bytes, .size = size};
-    zlib_filefunc64_def functions = stream_functions(&stream);
-    unz_global_info64 info;
-    const unsigned char *end = find_end(bytes, size);
-    if (end == bytes && end[8] == 0 && end[9] == 0) return FERRY_OK; /* no members */
-    Archive archive = {.path = path,
-                       .zip = end ? unzOpen2_64(path, &functions) : NULL,
-                       .unclaimed = size,
-                       .tensors = tensors,
-                       .error = error};
-    if (!archive.zip || unzGetGlobalInfo64(archive.zip, &info) != UNZ_OK) {
-        if (archive.zip) unzClose(archive.zip);
-        return error_set(error, FERRY_BAD_FORMAT, path,
-                         "expected an .npz file, found a zip archive without a readable directory: "
-                         "it is truncated or damaged");
-    }
-    ferry_status status = FERRY_OK;
-    for (uint64_t i = 0; i < info.number_entry && status == FERRY_OK; i++) {
-        Arena scratch = {0};
-        archive.scratch = &scratch;
-        if ((i ? unzGoToNextFile(archive.zip) : unzGoToFirstFile(archive.zip)) != UNZ_OK) {
-            status = damaged(&archive, "?", "its entry in the directory is damaged");
-        } else {
-            status = read_member(&archive);
-        }
-        arena_free(&scratch);
-    }
-    unzClose(archive.zip);
-    return status;
-}
-
-/* ---- writing ---- */
-
 /* What a step of minizip came to: the stream's failure, its own, or success. */
 static ferry_status step(const Stream *stream, int code) {
     if (stream->status != FERRY_OK || code == ZIP_OK) return stream->status;
@@ -296,6 +188,10 @@ static ferry_status write_member(zipFile zip, const Stream *stream, const ferry_
     buffer_format(&name, "%s.npy", tensor->name);
     ferry_status status = npy_write_header(&header, tensor, stream->error);
     if (status == FERRY_OK && name.failed) status = error_memory(stream->error, tensor->name, 0);
+    if (status == FERRY_OK && !path_is_contained(buffer_string(&name))) {
+        status = error_set(stream->error, FERRY_INVALID_ARGUMENT, stream->file->path,
+                           "the tensor name \"%s\" is no path inside an archive", tensor->name);
+    }
     if (status == FERRY_OK && name.length > UINT16_MAX) {
         status = error_set(stream->error, FERRY_INVALID_ARGUMENT, stream->file->path,
                            "a tensor's name has %zu bytes, a zip archive takes %d", name.length,

@@ -215,14 +215,16 @@ const ZipEntry *zip_find(const Zip *zip, const char *name) {
 
 /* ---- contents ---- */
 
-static bool inflate_all(const unsigned char *from, uint64_t packed, unsigned char *out,
-                        uint64_t size) {
+/* Inflate until `out` is full; false when the data is damaged or ends before. `*ended`: so did the
+ * data. */
+static bool inflate_bytes(const ZipEntry *entry, const unsigned char *from, unsigned char *out,
+                          uint64_t size, bool *ended) {
     enum { STEP = 1 << 30 };
     z_stream stream = {.next_in = (unsigned char *)(uintptr_t)from, .next_out = out};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
     int code = Z_OK;
     while (code == Z_OK) {
-        uint64_t left = packed - (uint64_t)(stream.next_in - from);
+        uint64_t left = entry->packed - (uint64_t)(stream.next_in - from);
         uint64_t room = size - (uint64_t)(stream.next_out - out);
         stream.avail_in = (unsigned)(left < STEP ? left : STEP);
         stream.avail_out = (unsigned)(room < STEP ? room : STEP);
@@ -230,22 +232,46 @@ static bool inflate_all(const unsigned char *from, uint64_t packed, unsigned cha
         if (code == Z_OK && left == 0 && room == 0) break;
     }
     inflateEnd(&stream);
-    return code == Z_STREAM_END && (uint64_t)(stream.next_out - out) == size;
+    *ended = code == Z_STREAM_END;
+    return (uint64_t)(stream.next_out - out) == size;
+}
+
+static ferry_status check_sum(const Zip *zip, const ZipEntry *entry, const unsigned char *bytes,
+                              ferry_error *error) {
+    const Reading reading = {.zip = (Zip *)(uintptr_t)zip, .error = error};
+    if (crc32_z(0, bytes, entry->size) == entry->crc) return FERRY_OK;
+    return damaged(&reading, entry->name, "its checksum is wrong");
 }
 
 ferry_status zip_bytes(const Zip *zip, const ZipEntry *entry, Arena *arena,
                        const unsigned char **out, ferry_error *error) {
     const Reading reading = {.zip = (Zip *)(uintptr_t)zip, .error = error};
+    bool ended;
     *out = zip->bytes + entry->offset;
     if (!entry->deflated) return FERRY_OK;
     unsigned char *inflated = arena_alloc(arena, entry->size);
     if (!inflated) return error_memory(error, zip->path, entry->size);
-    if (!inflate_all(*out, entry->packed, inflated, entry->size)) {
+    if (!inflate_bytes(entry, *out, inflated, entry->size, &ended) || !ended) {
         return damaged(&reading, entry->name, "its data is damaged or of another size");
     }
-    if (crc32_z(0, inflated, entry->size) != entry->crc) {
-        return damaged(&reading, entry->name, "its checksum is wrong");
-    }
+    TRY(check_sum(zip, entry, inflated, error));
     *out = inflated;
     return FERRY_OK;
+}
+
+ferry_status zip_peek(const Zip *zip, const ZipEntry *entry, size_t length, unsigned char *out,
+                      ferry_error *error) {
+    const Reading reading = {.zip = (Zip *)(uintptr_t)zip, .error = error};
+    const unsigned char *bytes = zip->bytes + entry->offset;
+    bool ended;
+    if (!entry->deflated) {
+        if (length) memcpy(out, bytes, length);
+    } else if (!inflate_bytes(entry, bytes, out, length, &ended)) {
+        return damaged(&reading, entry->name, "its data is damaged or of another size");
+    }
+    return FERRY_OK;
+}
+
+ferry_status zip_check(const Zip *zip, const ZipEntry *entry, ferry_error *error) {
+    return entry->deflated ? FERRY_OK : check_sum(zip, entry, zip->bytes + entry->offset, error);
 }

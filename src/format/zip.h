@@ -1,4 +1,4 @@
-/* Zip archives, by minizip on our own streams: read from mapped memory, written to an OutputFile. */
+/* Reading zip archives: the directory by minizip, on a stream over mapped memory. */
 #ifndef FORMAT_ZIP_H
 #define FORMAT_ZIP_H
 
@@ -38,5 +38,12 @@ const ZipEntry *zip_find(const Zip *zip, const char *name);
  * The checksum is verified for inflated entries. */
 ferry_status zip_bytes(const Zip *zip, const ZipEntry *entry, Arena *arena,
                        const unsigned char **out, ferry_error *error);
+
+/* The first `length` bytes of an entry, at most entry->size; nothing more is inflated. */
+ferry_status zip_peek(const Zip *zip, const ZipEntry *entry, size_t length, unsigned char *out,
+                      ferry_error *error);
+
+/* Verify the checksum of a stored entry, which zip_bytes leaves unread. */
+ferry_status zip_check(const Zip *zip, const ZipEntry *entry, ferry_error *error);
 
 #endif

@@ -17,7 +17,7 @@ typedef enum ArgType {
     ARG_TENSOR,
     ARG_TENSORS,
     ARG_OPTIONAL_TENSORS, /* entries may be absent */
-    ARG_INT, /* a symbolic integer */
+    ARG_INT,              /* a symbolic integer */
     ARG_INTS,
     ARG_FLOAT,
     ARG_BOOL,

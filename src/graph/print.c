@@ -27,8 +27,10 @@ static void print_arg(Buffer *buffer, const Arg *arg) {
         for (uint32_t i = 0; i < arg->tensors.count; i++) {
             const Value *item = arg->tensors.items[i];
             if (i) buffer_text(buffer, ", ");
-            if (item) buffer_format(buffer, "%%%s", item->name);
-            else buffer_text(buffer, "None");
+            if (item)
+                buffer_format(buffer, "%%%s", item->name);
+            else
+                buffer_text(buffer, "None");
         }
         buffer_text(buffer, "]");
         break;

@@ -112,7 +112,7 @@ typedef struct Program {
     VEC(Port) inputs;
     VEC(Port) outputs;
     VEC(ConstantLeaf) input_constants, output_constants;
-    VEC(SymSource) sources; /* of the symbols that no input has */
+    VEC(SymSource) sources;   /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */
     const Tree *output_tree;  /* of what the model's forward returns */
     const char *architecture; /* "LlamaForCausalLM" */

@@ -30,6 +30,9 @@ typedef struct Recipe {
     const RecipePart *parts; /* all of one dtype */
 } Recipe;
 
+/* True when the part's elements follow each other in memory. */
+bool recipe_part_is_contiguous(const RecipePart *part, uint32_t rank);
+
 /* All makers return NULL when the arena is exhausted. `offset` is in bytes and checked by the caller
  * against the file's size. */
 const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset, ferry_dtype dtype,
@@ -57,7 +60,12 @@ uint64_t recipe_bytes_size(const Recipe *recipe);
 /* Elements [first, first + count) of the row-major result. Safe from several threads at once. */
 void recipe_read(const Recipe *recipe, uint64_t first, uint64_t count, void *out);
 
-/* Let go of the file pages behind elements [first, first + count); see file_forget. */
+/* A good number of elements to read at a time: small enough for the cache, and whole rows of tiles where
+ * the source is transposed. Never 0. */
+uint64_t recipe_chunk(const Recipe *recipe);
+
+/* Let go of the file pages behind elements [first, first + count); see file_forget. Where the source is
+ * transposed, all elements share the pages: they go when the whole recipe is forgotten. */
 void recipe_forget(const Recipe *recipe, uint64_t first, uint64_t count);
 
 /* True when the result is one contiguous run of a file, unconverted: `*offset` is then its place. */

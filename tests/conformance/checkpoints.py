@@ -28,12 +28,14 @@ def randomize(model):
                 value.add_(1)
 
 
+def write_config(directory, config):
+    (directory / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
 def edit_config(directory, changes):
     """Change keys of config.json; ... deletes one."""
-    path = directory / "config.json"
-    config = {**json.loads(path.read_text()), **changes}
-    config = {key: value for key, value in config.items() if value is not ...}
-    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    config = {**json.loads((directory / "config.json").read_text()), **changes}
+    write_config(directory, {key: value for key, value in config.items() if value is not ...})
 
 
 def edit_weights(directory, edit):

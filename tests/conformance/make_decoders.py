@@ -75,7 +75,8 @@ class Case:
     saved_head: str = ""  # the class that is saved, when it is not the one that runs
     edit_config: dict = field(default_factory=dict)  # over config.json; ... deletes the key
     edit_weights: object = None  # from and to a dictionary of tensors
-    late_weights: object = None  # the same, for what eager cannot load but ferry can
+    late_config: dict = field(default_factory=dict)  # the same, for what eager cannot load
+    late_weights: object = None  # but ferry can
     raw_config: dict = field(default_factory=dict)  # all of config.json
     spellings: tuple = ()  # changes of config.json that mean the same
     options: tuple = ()  # for ferry export
@@ -248,13 +249,10 @@ def gemma3_rope_case(rope, **options):
         "full_attention": {"rope_theta": THETA, **rope},
         "sliding_attention": {"rope_type": "default", "rope_theta": 90.0},
     }
-    spellings = tuple(
-        {**respell(nested["full_attention"], key), "rope_local_base_freq": 90.0}
-        for key in ("type", "rope_type")
-    )
+    old = {**respell(nested["full_attention"], "rope_type"), "rope_local_base_freq": 90.0}
     config = {**ROPE_SIZES, "rope_parameters": nested, "num_hidden_layers": 3}
     config["layer_types"] = ["sliding_attention", "full_attention", "sliding_attention"]
-    return Case("gemma3_text", config=config, shapes=ROPE_SHAPES, spellings=spellings, **options)
+    return Case("gemma3_text", config=config, shapes=ROPE_SHAPES, spellings=(old,), **options)
 
 
 def rope_cases(t):
@@ -309,6 +307,27 @@ def llama_cases():
         **tie_cases(t),
         "attention-bias": Case(t, config={"attention_bias": True}),
         "mlp-bias": Case(t, config={"mlp_bias": True}),
+        "null-kv-heads": Case(
+            t, config={"num_key_value_heads": 4}, edit_config={"num_key_value_heads": None}
+        ),
+        "old": Case(
+            t,
+            config={"num_key_value_heads": 4, "rms_norm_eps": 1e-6, "max_position_embeddings": 2048},
+            edit_config=dict.fromkeys(
+                (
+                    "attention_bias",
+                    "head_dim",
+                    "hidden_act",
+                    "max_position_embeddings",
+                    "mlp_bias",
+                    "num_key_value_heads",
+                    "rms_norm_eps",
+                    "rope_parameters",
+                    "use_cache",
+                ),
+                ...,
+            ),
+        ),
         "ignored-partial": Case(t, edit_config={"partial_rotary_factor": 0.5}),
         "two-ropes": Case(t, edit_config={**scaling, "rope_theta": 50.0}),
         "empty-scaling": Case(t, edit_config=both),
@@ -368,20 +387,18 @@ def mistral_cases():
         "default-window": Case(t, edit_config={"sliding_window": ...}, **long),
         "window-left": Case(t, padding="left", **long),
         "window-alone": Case(t, inputs=("input_ids",), **long),
-        "null-kv-heads": Case(
-            t, config={"num_key_value_heads": 4}, edit_config={"num_key_value_heads": None}
-        ),
-        "old": Case(
+        "default-kv-heads": Case(
             t,
-            config={"num_key_value_heads": 4, "num_attention_heads": 4},
-            edit_config={
-                "rope_parameters": ...,
-                "rope_theta": 10000.0,
-                "head_dim": ...,
-                "num_key_value_heads": None,
-            },
+            config={"num_attention_heads": 16, "num_key_value_heads": 8},
+            edit_config={"num_key_value_heads": ..., "head_dim": ...},
         ),
         "null-head-dim": Case(t, edit_config={"head_dim": None}),
+        "typed": Case(t, edit_config={"layer_types": ["sliding_attention"] * 2}),
+        "mixed": Case(
+            t,
+            edit_config={"layer_types": ["sliding_attention", "full_attention"]},
+            error="layer_types",
+        ),
     }
 
 
@@ -488,6 +505,10 @@ def gemma3_cases():
     full = {"rope_type": "default", "rope_theta": 400.0}
     return {
         "old": Case(t, edit_config={**old, **named, "sliding_window_pattern": 3}, **long),
+        # Eager takes "type" for nothing here, as the entry has a "rope_type" already.
+        "old-type": Case(
+            t, edit_config={**old, "rope_scaling": {"type": "linear", "factor": 8.0}}, **long
+        ),
         "old-linear": Case(t, edit_config={**old, **named, **linear}, **long),
         "old-defaults": Case(t, edit_config=old, **long),
         "scaled-twice": Case(t, edit_config={**linear, "rope_theta": 50.0}, **long),
@@ -509,21 +530,22 @@ def phi3_cases():
     odd = {"hidden_size": 40, "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.6}}
     scaling = {"long_factor": LONG, "short_factor": SHORT}
     sizes = {"hidden_size": 64, "max_position_embeddings": 96, "original_max_position_embeddings": 16}
-    su = {"rope_parameters": ..., "rope_theta": 800.0}
+    old = {"rope_parameters": ..., "rope_theta": 800.0}
+    su, longrope = ({"rope_scaling": {"type": kind, **scaling}} for kind in ("su", "longrope"))
     outside = {"original_max_position_embeddings": ...}
     return {
         "window": Case(t, config={"sliding_window": 4}, **long),
         "partial": Case(t, config=odd),
-        "su": Case(t, config=sizes, edit_config={**su, "rope_scaling": {"type": "su", **scaling}}, **long),
+        "su": Case(t, config=sizes, edit_config={**old, **longrope}, late_config=su, **long),
         "yarn": Case(
-            t, config=sizes, edit_config={**su, "rope_scaling": {"type": "yarn", **scaling}}, **long
+            t, config=sizes, edit_config={**old, "rope_scaling": {"type": "yarn", **scaling}}, **long
         ),
         # 4096 is the default of the class, and wins over what rope_parameters say
         "default-length": Case(
             t,
             config={**sizes, "max_position_embeddings": 9000},
             edit_config={
-                **su,
+                **old,
                 **outside,
                 "rope_scaling": {
                     "type": "longrope",
@@ -609,8 +631,12 @@ def released_cases():
     found = {}
     for name, config in released.items():
         head = next(h for end, h in suffixes.items() if config["architectures"][0].endswith(end))
-        t, long = config["model_type"], ((2, 9), (1, 24))
-        found[f"released-{name}"] = Case(t, head, raw_config=config, shapes=long)
+        case = Case(config["model_type"], head, raw_config=config, shapes=((2, 9), (1, 24)))
+        scaling = config.get("rope_scaling") or {}
+        if scaling.get("type") == "su":
+            case.edit_config = {"rope_scaling": {**scaling, "type": "longrope"}}
+            case.late_config = {"rope_scaling": scaling}
+        found[f"released-{name}"] = case
     return found
 
 
@@ -668,8 +694,8 @@ def make_inputs(case, model, shape):
     config = model.config
     mask = make_mask(case, shape)
     ids = torch.randint(3, config.vocab_size, shape)
-    if "attention_mask" in case.inputs and config.pad_token_id is not None:
-        ids[mask == 0] = config.pad_token_id
+    if "attention_mask" in case.inputs and (config.pad_token_id or 0) >= 0:
+        ids[mask == 0] = config.pad_token_id or 0
     values = {
         "input_ids": ids,
         "attention_mask": mask,
@@ -686,7 +712,7 @@ def save_model(case, directory):
     """Save a random model, and apply the edits of the case to its files."""
     saved = class_of(case.model_type, case.saved_head or case.head)
     if case.raw_config:
-        (directory / "config.json").write_text(json.dumps(case.raw_config, indent=2) + "\n")
+        checkpoints.write_config(directory, {**case.raw_config, **case.edit_config})
         config = saved.config_class.from_pretrained(directory)
     else:
         config = saved.config_class(**{**TYPES[case.model_type][1], **case.config})
@@ -695,7 +721,7 @@ def save_model(case, directory):
     shards = {"max_shard_size": case.shard_size} if case.shard_size else {}
     model.to(case.dtype).save_pretrained(directory, **shards)
     if case.raw_config:
-        (directory / "config.json").write_text(json.dumps(case.raw_config, indent=2) + "\n")
+        checkpoints.write_config(directory, case.raw_config)
     checkpoints.edit_config(directory, case.edit_config)
     if case.edit_weights:
         checkpoints.edit_weights(directory, case.edit_weights)
@@ -735,6 +761,7 @@ def write_case(_, case, directory):
         outputs = checkpoints.run(model, inputs)
         checkpoints.write_run(directory, prefix, inputs, checkpoints.flatten(outputs))
     write_spellings(case, directory)
+    checkpoints.edit_config(directory, case.late_config)
     if case.late_weights:
         checkpoints.edit_weights(directory, case.late_weights)
     facts = {"class": type(model).__name__, "output_class": type(outputs).__name__}

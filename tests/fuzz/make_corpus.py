@@ -100,8 +100,101 @@ def make_sym():
         write("sym", f"{number:02}", text.encode())
 
 
+def varint(value):
+    value &= 2**64 - 1
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def message(*fields):
+    """Protobuf fields as (number, value): an int, a float, text, or bytes (of a message, too)."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        elif isinstance(value, float):
+            out += varint(number << 3 | 5) + struct.pack("<f", value)
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            out += varint(number << 3 | 2) + varint(len(content)) + content
+    return out
+
+
+def onnx_attribute(name, value):
+    if isinstance(value, list):
+        return message((1, name), *((8, item) for item in value), (20, 7))
+    number, kind = {int: (3, 2), float: (2, 1), str: (4, 3), bytes: (5, 4)}[type(value)]
+    return message((1, name), (number, value), (20, kind))
+
+
+def onnx_node(op_type, inputs, outputs, **attributes):
+    attributes = [(5, onnx_attribute(name, value)) for name, value in attributes.items()]
+    return (1, message(*((1, name) for name in inputs), *((2, name) for name in outputs), (3, outputs[0]),
+                       (4, op_type), *attributes))
+
+
+def onnx_info(number, name, dtype, *shape):
+    dims = [(1, message((2 if isinstance(size, str) else 1, size))) for size in shape]
+    return (number, message((1, name), (2, message((1, message((1, dtype), (2, message(*dims))))))))
+
+
+def onnx_ints(name, *values):
+    return (5, message((1, len(values)), (2, 7), (8, name), (9, struct.pack(f"<{len(values)}q", *values))))
+
+
+def onnx_tensor(dtype, shape, data, name=""):
+    return message(*((1, size) for size in shape), (2, dtype), (8, name), (9, data))
+
+
+def onnx_model(*graph, opset=22):
+    return message((1, 10), (7, message(*graph)), (8, message((1, ""), (2, opset))),
+                   (14, message((1, "model_type"), (2, "seed"))))
+
+
+def make_onnx():
+    x, y = onnx_info(11, "x", 1, "batch", "seq", 8), onnx_info(12, "y", 1, "batch", "seq", 8)
+    one, weight = onnx_tensor(1, [], struct.pack("<f", 1)), onnx_tensor(1, [8, 8], bytes(256), "w")
+    ids, row = onnx_info(11, "ids", 7, "batch", "seq"), [onnx_ints("zero", 0), onnx_ints("one", 1)]
+    unary = ["Abs", "Neg", "Exp", "Sqrt", "Tanh", "Sigmoid", "Erf", "Relu", "Softplus", "Elu", "Gelu"]
+    names = ["x", *(f"v{i}" for i in range(len(unary) - 1)), "y"]
+    for name, graph in {
+        "unary": [x, y] + [onnx_node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(unary)],
+        "matmul": [x, y, (5, weight), onnx_node("MatMul", ["x", "w"], ["m"]),
+                   onnx_node("LayerNormalization", ["m", "s"], ["y"], axis=-1, epsilon=1e-6),
+                   onnx_node("ConstantOfShape", ["eight"], ["s"], value=one), onnx_ints("eight", 8)],
+        "heads": [x, y, onnx_ints("split", 0, 0, 2, -1), onnx_ints("two", 2), *row,
+                  onnx_node("Shape", ["x"], ["shape"]), onnx_node("Gather", ["shape", "one"], ["length"]),
+                  onnx_node("Reshape", ["x", "split"], ["h"]),
+                  onnx_node("Transpose", ["h"], ["t"], perm=[0, 2, 1, 3]),
+                  onnx_node("Slice", ["t", "zero", "length", "two"], ["s"]),
+                  onnx_node("Softmax", ["s"], ["p"]), onnx_node("Transpose", ["p"], ["b"], perm=[0, 2, 1, 3]),
+                  onnx_node("Reshape", ["b", "shape"], ["y"], allowzero=1)],
+        "gather": [ids, x, y, (5, weight), *row, onnx_node("Gather", ["w", "ids"], ["e"], axis=0),
+                   onnx_node("Unsqueeze", ["ids", "last"], ["i"]), onnx_ints("last", -1),
+                   onnx_node("GatherND", ["w", "i"], ["g"]), onnx_node("Sum", ["e", "g", "x"], ["y"])],
+        "mask": [x, y, onnx_node("Shape", ["x"], ["length"], start=1, end=2), *row, onnx_ints("k", 1),
+                 onnx_node("Squeeze", ["length", "zero"], ["n"]), onnx_node("Squeeze", ["zero"], ["n0"]),
+                 onnx_node("Squeeze", ["one"], ["n1"]), onnx_node("Range", ["n0", "n", "n1"], ["r"]),
+                 onnx_node("Unsqueeze", ["r", "one"], ["q"]), onnx_node("LessOrEqual", ["r", "q"], ["c"]),
+                 onnx_node("Trilu", ["c", "k"], ["t"], upper=0), onnx_node("Cast", ["t"], ["f"], to=1),
+                 onnx_node("ReduceSum", ["f", "one"], ["s"], keepdims=1), onnx_node("CumSum", ["s", "n0"], ["u"]),
+                 onnx_node("Expand", ["u", "length"], ["e"]), onnx_node("MatMul", ["e", "x"], ["y"])],
+        "split": [x, y, onnx_node("Split", ["x"], ["a", "b"], axis=2, num_outputs=2),
+                  onnx_node("Constant", [], ["lo"], value=one), onnx_node("Constant", [], ["hi"], value_float=2.5),
+                  onnx_node("Concat", ["b", "a"], ["c"], axis=-1), onnx_node("Clip", ["c", "lo", "hi"], ["y"])],
+        "external": [x, y, (5, message((1, 8), (2, 1), (8, "w"), (14, 1), (13, message((1, "location"), (2, "w.data"))),
+                                       (13, message((1, "offset"), (2, "64"))))), onnx_node("Add", ["x", "w"], ["y"])],
+    }.items():
+        order = sorted(graph, key=lambda field: field[0] != 5)
+        write("onnx", name, onnx_model(*order))
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
     make_npz()
     make_sym()
+    make_onnx()

@@ -264,6 +264,22 @@ static void two_arrays_of_one_name_are_refused(void **state) {
     buffer_free(&archive);
 }
 
+static void a_name_that_leaves_the_archive_is_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"../x.npy", "/x.npy", "a//x.npy", "a/../x.npy"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ferry_tensors *tensors;
+        ferry_error error;
+        assert_fails(read_member((Member){names[i], small_npy(), 0}, &tensors, &error),
+                     FERRY_BAD_FORMAT, &error, "its name leaves the archive");
+        assert_ok(ferry_tensors_add(tensors, names[i], FERRY_U8, 0, NULL, NULL, &error), &error);
+        assert_fails(npz_write(path, tensors, &error), FERRY_INVALID_ARGUMENT, &error,
+                     "is no path inside an archive");
+        assert_int_equal(scratch_count(directory), 0);
+        ferry_tensors_free(tensors);
+    }
+}
+
 static void a_truncated_archive_is_refused(void **state) {
     (void)state;
     Member members[] = {{"x.npy", small_npy(), 9}, {"y.npy", small_npy(), 0}};
@@ -298,7 +314,7 @@ static void damage_is_noticed_before_memory_is_taken(void **state) {
         {FLAGS, 1, FERRY_UNSUPPORTED, "encrypted"},
         {METHOD, 12, FERRY_UNSUPPORTED, "expected it stored or deflated, found method 12"},
         {CHECKSUM, 0x55, FERRY_BAD_FORMAT, "local header is damaged"},
-        {COMPRESSED + 1, 0x70, FERRY_BAD_FORMAT, "its sizes are impossible"},
+        {COMPRESSED + 1, 0x70, FERRY_BAD_FORMAT, "local header is damaged"},
         {COMPRESSED + 3, 0x70, FERRY_BAD_FORMAT, "its sizes are impossible"},
         {SIZE + 3, 0x70, FERRY_BAD_FORMAT, "its sizes are impossible"},
         {NAME, 0, FERRY_BAD_FORMAT, "its name is damaged"},
@@ -337,6 +353,7 @@ int main(void) {
         cmocka_unit_test(a_bad_array_is_refused_and_the_reason_is_said),
         cmocka_unit_test(members_that_are_no_arrays_are_refused),
         cmocka_unit_test(two_arrays_of_one_name_are_refused),
+        cmocka_unit_test(a_name_that_leaves_the_archive_is_refused),
         cmocka_unit_test(a_truncated_archive_is_refused),
         cmocka_unit_test(damage_is_noticed_before_memory_is_taken),
         cmocka_unit_test(a_flipped_bit_in_the_data_is_noticed),

@@ -46,6 +46,21 @@ Value *model_causal_mask(Model *m) {
     return build_unsqueeze(&m->b, build_unsqueeze(&m->b, allowed, 0), 0);
 }
 
+Value *model_packing_mask(Model *m) {
+    Builder *b = &m->b;
+    const Value *given = map_find(&b->program->names, "position_ids");
+    if (!given || given->kind != VALUE_INPUT || model_keeps_cache(m)) return NULL;
+    if (map_find(&b->program->names, "attention_mask")) return NULL;
+    Value *positions = model_positions(m);
+    Value *before = build_slice_const(b, positions, 1, 0, -1);
+    Value *after = build_slice_const(b, positions, 1, 1, INT64_MAX);
+    Value *begins = build_scalar(b, OP_NE_SCALAR, build_sub(b, after, before), 1);
+    const Sym *first[2] = {build_dim(b, positions, 0), build_const(b, 1)};
+    Value *parts[2] = {build_full(b, first, 2, 0, FERRY_I64), build_to(b, begins, FERRY_I64)};
+    Value *number = build_unsqueeze(b, build_cumsum(b, build_cat(b, parts, 2, 1), 1), 1);
+    return build_binary(b, OP_EQ, build_unsqueeze(b, number, 3), build_unsqueeze(b, number, 2));
+}
+
 bool model_layer_slides(Model *m, int64_t layer, bool otherwise) {
     json_t *types = config_get(m, "layer_types");
     if (!types) return otherwise;
@@ -77,6 +92,10 @@ Value *model_merge_heads(Model *m, Value *x) {
 }
 
 /* ---- cache ---- */
+
+bool model_keeps_cache(Model *m) {
+    return m->request->use_cache && config_bool_or(m, "use_cache", true);
+}
 
 /* The last `window - 1` entries along the sequence, which is what a sliding layer keeps. */
 static Value *last_entries(Model *m, Value *x, int64_t window) {
@@ -187,7 +206,7 @@ void model_output_answers(Model *m, Value *logits) {
 void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     const char *type = NULL, *key = "logits";
     const char *classifier = head->token_classifier ? head->token_classifier : "score";
-    bool with_cache = m->request->use_cache && config_bool_or(m, "use_cache", true);
+    bool with_cache = model_keeps_cache(m);
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);

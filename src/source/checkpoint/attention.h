@@ -7,7 +7,8 @@
 /* ---- rotary position embedding ---- */
 
 typedef struct RotarySpec {
-    const char *layer_type; /* the entry of rope_parameters, which is nested then; NULL: it is not */
+    const char
+        *layer_type; /* the entry of rope_parameters, which is nested then; NULL: it is not */
     int64_t head_dim;
     double theta;            /* default when the configuration has none */
     double partial;          /* default share of the head that is rotated */
@@ -16,9 +17,10 @@ typedef struct RotarySpec {
     const char *theta_key;   /* theta at the top level; NULL: rope_theta */
     const char *partial_key; /* the share at the top level; NULL: partial_rotary_factor */
     int64_t max_length;      /* default of max_position_embeddings; 0: 2048 */
-    int64_t trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
-    bool ignore_scaling;     /* rope_scaling concerns another layer type */
-    bool float32;            /* cos and sin are float32 whatever the dtype of the computation */
+    int64_t
+        trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
+    bool ignore_scaling; /* rope_scaling concerns another layer type */
+    bool float32;        /* cos and sin are float32 whatever the dtype of the computation */
 } RotarySpec;
 
 typedef struct Rotary {
@@ -57,6 +59,12 @@ bool model_layer_slides(Model *m, int64_t layer, bool otherwise);
 /* The causal mask alone: bool [1, 1, sequence, sequence]. */
 Value *model_causal_mask(Model *m);
 
+/* Are query i and key j of the same sequence, where rows of the batch may hold several? bool
+ * [batch or 1, 1, sequence, sequence], or NULL when they cannot. A row is packed when position_ids is
+ * an input, attention_mask is not, and no cache is kept: a sequence begins where a position does not
+ * follow the one before. */
+Value *model_packing_mask(Model *m);
+
 /* ---- heads of attention ---- */
 
 /* [batch, sequence, heads * size] -> [batch, heads, sequence, size], and back. */
@@ -66,6 +74,9 @@ Value *model_merge_heads(Model *m, Value *x);
 /* ---- cache ---- */
 
 enum { CACHE_MAX_LAYERS = 1024 };
+
+/* Does the eager model keep a cache, returned or not? */
+bool model_keeps_cache(Model *m);
 
 /* What a decoder layer leaves in the cache. */
 typedef struct CacheLayer {

@@ -37,8 +37,9 @@ int64_t config_int_or(Model *m, const char *key, int64_t otherwise) {
     json_t *value = config_get(m, key);
     if (!value) return otherwise;
     if (json_is_integer(value)) return json_integer_value(value);
-    if (json_is_real(value) && json_real_value(value) == (double)(int64_t)json_real_value(value)) {
-        return (int64_t)json_real_value(value);
+    double real = json_real_value(value);
+    if (json_is_real(value) && real > -0x1p62 && real < 0x1p62 && real == (double)(int64_t)real) {
+        return (int64_t)real;
     }
     wrong_kind(m, key, "an integer", value);
     return otherwise;

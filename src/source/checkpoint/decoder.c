@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#define OUTPUT_EMBEDDING "lm_head.weight"
+
 /* ---- configuration ---- */
 
 /* Is layer i sliding when layer_types does not say so? */
@@ -24,27 +26,45 @@ static bool slides_by_default(const Decoder *d, int64_t i, int64_t first, int64_
     return false;
 }
 
+/* Classes that do not look at layer_types have layers of one kind; where the list is given all the
+ * same, it must say so, since the cache follows it. */
+static void check_layer_types(Decoder *d) {
+    for (int64_t i = 0; i < d->layers; i++) {
+        if (model_layer_slides(d->m, i, d->sliding[i]) == d->sliding[i]) continue;
+        build_fail(&d->m->b, FERRY_UNSUPPORTED,
+                   "%s: \"layer_types\" of layer %lld is not supported for model type %s",
+                   d->m->config_path, (long long)i, d->m->family->model_type);
+        return;
+    }
+}
+
+/* The keys that a sliding layer sees; 0: no limit. */
+static int64_t read_window(Decoder *d) {
+    Model *m = d->m;
+    WindowRule rule = d->traits->windows;
+    bool off = config_is_null(m, "sliding_window");
+    int64_t window = off ? 0 : config_size_or(m, "sliding_window", d->traits->window);
+    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED) {
+        if (!config_bool_or(m, "use_sliding_window", false)) return 0;
+    }
+    return d->causal ? window : window / 2 + 1;
+}
+
 /* Which layers see a window only. */
 static void read_windows(Decoder *d) {
     Model *m = d->m;
     WindowRule rule = d->traits->windows;
-    int64_t first = 0, pattern = 0;
-    if (rule == WINDOW_NEVER) return;
-    d->window = config_is_null(m, "sliding_window")
-                    ? 0
-                    : config_int_or(m, "sliding_window", d->traits->window);
-    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED) {
-        if (!config_bool_or(m, "use_sliding_window", false)) d->window = 0;
-    }
+    int64_t first = 0, pattern = d->traits->pattern;
+    if (rule != WINDOW_NEVER) d->window = read_window(d);
     if (rule == WINDOW_SWITCH) first = config_int_or(m, "max_window_layers", 28);
     if (rule == WINDOW_UNROTATED) config_accept(m, "max_window_layers");
-    if (rule == WINDOW_PATTERN)
-        pattern = config_int_or(m, "sliding_window_pattern", d->traits->pattern);
+    if (d->traits->pattern_key) pattern = config_size_or(m, d->traits->pattern_key, pattern);
     for (int64_t i = 0; i < d->layers; i++) {
         bool sliding = slides_by_default(d, i, first, pattern);
-        if (rule != WINDOW_ALWAYS) sliding = model_layer_slides(m, i, sliding);
+        if (rule >= WINDOW_SWITCH) sliding = model_layer_slides(m, i, sliding);
         d->sliding[i] = sliding && d->window > 0;
     }
+    if (rule < WINDOW_SWITCH) check_layer_types(d);
 }
 
 /* Which layers rotate. */
@@ -73,6 +93,7 @@ static void read_shape(Decoder *d) {
     d->layers = config_int(m, "num_hidden_layers");
     d->heads = config_int(m, "num_attention_heads");
     int64_t kv_heads = d->traits->kv_heads ? d->traits->kv_heads : d->heads;
+    if (config_is_null(m, "num_key_value_heads")) kv_heads = d->heads;
     d->kv_heads = config_int_or(m, "num_key_value_heads", kv_heads);
     int64_t head_dim = d->traits->head_dim ? d->traits->head_dim : d->hidden / d->heads;
     d->head_dim = config_int_or(m, "head_dim", head_dim);
@@ -109,11 +130,13 @@ static void read_options(Decoder *d) {
     if (traits->query_scalar) {
         d->scale = 1 / sqrt(config_float_or(m, "query_pre_attn_scalar", traits->query_scalar));
     }
-    if (traits->scales_embedding) {
-        config_require_bool(m, "use_bidirectional_attention", false);
-        /* The first Gemma release wrote "gelu" and meant the tanh approximation. */
-        if (strcmp(d->activation, "gelu") == 0) d->activation = "gelu_pytorch_tanh";
+    /* The first Gemma release wrote "gelu" and meant the tanh approximation. */
+    if (traits->gelu_is_tanh && !strcmp(d->activation, "gelu")) d->activation = "gelu_pytorch_tanh";
+    if (traits->scales_embedding) { /* Gemma renamed the key, and wrote both for a while. */
+        config_accept(m, "hidden_act");
+        config_accept(m, "hidden_activation");
     }
+    d->causal = !traits->both_ways || !config_bool_or(m, "use_bidirectional_attention", false);
     if (traits->softcap_attention) {
         d->softcap = softcap(m, "attn_logit_softcapping", traits->softcap_attention);
     }
@@ -154,38 +177,59 @@ static Value *scale_logits(Model *m, Value *logits) {
     return build_scalar(&m->b, OP_MUL_SCALAR, logits, cap);
 }
 
+/* Which keys the queries of full (0) and sliding (1) layers see. */
+static void prepare_mask(Decoder *d, int kind, Value *padding, Value *packing) {
+    Model *m = d->m;
+    Value *mask = model_mask(m, padding, d->causal, kind ? d->window : 0);
+    if (!mask && d->causal && (packing || d->softcap)) mask = model_causal_mask(m);
+    if (packing) mask = mask ? build_binary(&m->b, OP_AND, mask, packing) : packing;
+    d->mask[kind] = mask;
+    d->is_causal[kind] = d->causal && !mask;
+}
+
 static void prepare_attention(Decoder *d) {
     Model *m = d->m;
-    Value *padding = model_padding_mask(m);
-    Value *positions = model_positions(m);
-    const RotarySpec specs[2] = {
-        {.layer_type = "full_attention",
-         .head_dim = d->head_dim,
-         .theta = d->traits->theta,
-         .partial = d->traits->partial,
-         .interleaved = d->traits->interleaved},
-        {.layer_type = "sliding_attention",
-         .head_dim = d->head_dim,
-         .theta = 10000,
-         .partial = d->traits->partial,
-         .theta_key = "rope_local_base_freq",
-         .ignore_scaling = true},
-    };
+    const DecoderTraits *traits = d->traits;
+    Value *padding = model_padding_mask(m), *positions = model_positions(m);
+    Value *packing = padding ? NULL : model_packing_mask(m);
+    const RotarySpec spec = {.head_dim = d->head_dim,
+                             .theta = traits->theta,
+                             .partial = traits->partial ? traits->partial : 1,
+                             .whole = !traits->partial,
+                             .interleaved = traits->interleaved,
+                             .max_length = traits->max_length,
+                             .trained_length = traits->trained_length};
+    RotarySpec specs[2] = {spec, spec};
+    if (traits->rotary_by_type) {
+        specs[0].layer_type = "full_attention";
+        specs[1].layer_type = "sliding_attention";
+        specs[1].theta = 10000;
+        specs[1].theta_key = "rope_local_base_freq";
+        specs[1].ignore_scaling = true;
+    }
     bool used[2] = {false, false};
     for (int64_t i = 0; i < d->layers; i++) used[d->sliding[i]] = true;
     for (int kind = 0; kind < 2; kind++) {
         if (!used[kind]) continue;
-        d->mask[kind] = model_mask(m, padding, true, kind ? d->window : 0);
-        if (!d->mask[kind] && d->softcap) d->mask[kind] = model_causal_mask(m);
-        d->is_causal[kind] = !d->mask[kind];
-        bool shared = kind == 1 && used[0] && !d->traits->rotary_by_type;
-        const RotarySpec *spec = &specs[d->traits->rotary_by_type ? kind : 0];
-        d->rotary[kind] = shared ? d->rotary[0] : model_rotary(m, spec, positions);
+        prepare_mask(d, kind, padding, packing);
+        bool shared = kind == 1 && used[0] && !traits->rotary_by_type;
+        d->rotary[kind] = shared ? d->rotary[0] : model_rotary(m, &specs[kind], positions);
     }
-    if (!d->traits->rotary_by_type) return;
+    if (!traits->rotary_by_type) return;
     config_accept(m, "rope_local_base_freq");
     config_accept(m, "rope_theta");
     config_accept(m, "rope_scaling");
+}
+
+/* The input embedding, which a tied checkpoint may hold under the name of the output embedding. */
+static Value *input_embedding(const Decoder *d) {
+    Model *m = d->m;
+    const int64_t shape[2] = {config_int(m, "vocab_size"), d->hidden};
+    if (!model_has(m, "embed_tokens.weight") && config_bool_or(m, "tie_word_embeddings", true) &&
+        model_has(m, OUTPUT_EMBEDDING)) {
+        return model_head_weight(m, 2, shape, OUTPUT_EMBEDDING);
+    }
+    return model_weight(m, 2, shape, "embed_tokens.weight");
 }
 
 static void build_decoder(Model *m) {
@@ -193,9 +237,7 @@ static void build_decoder(Model *m) {
     read_shape(&d);
     read_options(&d);
     if (!build_ok(&m->b)) return;
-    int64_t vocabulary = config_int(m, "vocab_size");
-    Value *embedding = model_matrix(m, vocabulary, d.hidden, "embed_tokens.weight");
-    Value *ids;
+    Value *embedding = input_embedding(&d), *ids;
     Value *x = model_embed_inputs(m, embedding, &ids);
     if (d.traits->scales_embedding && ids) {
         x = build_scalar(&m->b, OP_MUL_SCALAR, x, rounded(sqrt((double)d.hidden), m->dtype));
@@ -213,10 +255,12 @@ static void build_decoder(Model *m) {
     m->b.scope = "";
     const DecoderHead head = {.ids = ids,
                               .embedding = embedding,
-                              .output_name = "lm_head.weight",
+                              .output_name = OUTPUT_EMBEDDING,
                               .scale_logits = scale_logits,
                               .cache = d.cache,
-                              .layers = d.layers};
+                              .layers = d.layers,
+                              .pads = d.traits->pads,
+                              .pad = d.traits->pad};
     model_decoder_outputs(m, x, &head);
     if (m->task == TASK_CAUSAL_LM) return;
     /* The other heads have no logits to scale. */
@@ -227,42 +271,71 @@ static void build_decoder(Model *m) {
 
 /* ---- model types ---- */
 
-#define LLAMA_LIKE_ACT                                                                             \
+#define LLAMA_LIKE                                                                                 \
     .activation_key = "hidden_act", .activation = "silu", .eps_key = "rms_norm_eps", .eps = 1e-6,  \
-    .partial = 1
-#define LLAMA_LIKE LLAMA_LIKE_ACT, .theta = 10000
+    .theta = 10000
+#define PADS(token) .pads = true, .pad = token
 
-static const DecoderTraits llama = {LLAMA_LIKE, .bias_key = "attention_bias", .output_bias = true,
-                                    .mlp_bias_key = "mlp_bias"};
-static const DecoderTraits granite = {LLAMA_LIKE, .bias_key = "attention_bias", .output_bias = true,
-                                      .mlp_bias_key = "mlp_bias", .multipliers = true};
-static const DecoderTraits mistral = {LLAMA_LIKE, .kv_heads = 8, .windows = WINDOW_ALWAYS,
-                                      .window = 4096};
-static const DecoderTraits qwen2 = {LLAMA_LIKE, .bias = true, .kv_heads = 0,
-                                    .windows = WINDOW_SWITCH, .window = 4096};
+static const DecoderTraits llama = {LLAMA_LIKE, .max_length = 2048, .bias_key = "attention_bias",
+                                    .output_bias = true, .mlp_bias_key = "mlp_bias"};
+static const DecoderTraits mistral = {LLAMA_LIKE, .max_length = 131072, .kv_heads = 8,
+                                      .windows = WINDOW_ALWAYS, .window = 4096};
+static const DecoderTraits qwen2 = {LLAMA_LIKE,     .max_length = 32768,      .bias = true,
+                                    .kv_heads = 32, .windows = WINDOW_SWITCH, .window = 4096};
 static const DecoderTraits qwen3 = {
-    LLAMA_LIKE,      .bias_key = "attention_bias", .output_bias = true, .qk_norm = QK_SHARED,
-    .head_dim = 128, .windows = WINDOW_SWITCH,     .window = 4096};
-static const DecoderTraits smollm3 = {LLAMA_LIKE_ACT,
-                                      .theta = 2000000,
+    LLAMA_LIKE,          .max_length = 32768,      .bias_key = "attention_bias",
+    .output_bias = true, .qk_norm = QK_SHARED,     .head_dim = 128,
+    .kv_heads = 32,      .windows = WINDOW_SWITCH, .window = 4096};
+static const DecoderTraits smollm3 = {.activation_key = "hidden_act",
+                                      .activation = "silu",
+                                      .eps_key = "rms_norm_eps",
+                                      .eps = 1e-6,
                                       .bias_key = "attention_bias",
                                       .output_bias = true,
                                       .mlp_bias_key = "mlp_bias",
                                       .kv_heads = 4,
+                                      .max_length = 32768,
+                                      .theta = 2000000,
+                                      PADS(128004),
                                       .windows = WINDOW_UNROTATED,
                                       .skips_rotation = true};
-static const DecoderTraits phi3 = {LLAMA_LIKE, .fused = true, .windows = WINDOW_ALWAYS};
-static const DecoderTraits olmo2 = {LLAMA_LIKE, .bias_key = "attention_bias", .output_bias = true,
-                                    .qk_norm = QK_PROJECTION, .block = BLOCK_POST};
+static const DecoderTraits phi3 = {.activation_key = "hidden_act",
+                                   .activation = "silu",
+                                   .eps_key = "rms_norm_eps",
+                                   .eps = 1e-5,
+                                   .fused = true,
+                                   .max_length = 4096,
+                                   .theta = 10000,
+                                   .partial = 1,
+                                   .trained_length = 4096,
+                                   PADS(32000),
+                                   .windows = WINDOW_ALWAYS};
+static const DecoderTraits olmo2 = {.activation_key = "hidden_act",
+                                    .activation = "silu",
+                                    .eps_key = "rms_norm_eps",
+                                    .eps = 1e-5,
+                                    .bias_key = "attention_bias",
+                                    .output_bias = true,
+                                    .qk_norm = QK_PROJECTION,
+                                    .block = BLOCK_POST,
+                                    .max_length = 2048,
+                                    .theta = 10000,
+                                    PADS(1)};
+static const DecoderTraits granite = {
+    LLAMA_LIKE,          .max_length = 2048,         .bias_key = "attention_bias",
+    .output_bias = true, .mlp_bias_key = "mlp_bias", .multipliers = true};
 
 #define GEMMA_LIKE                                                                                 \
     .activation = "gelu_pytorch_tanh", .norm = NORM_RMS_PLUS_ONE, .eps_key = "rms_norm_eps",       \
     .eps = 1e-6, .bias_key = "attention_bias", .output_bias = true, .scales_embedding = true,      \
-    .head_dim = 256, .partial = 1
+    .head_dim = 256, PADS(0)
 
-static const DecoderTraits gemma = {GEMMA_LIKE, .activation_key = "hidden_act", .theta = 10000};
+static const DecoderTraits gemma = {GEMMA_LIKE,           .activation_key = "hidden_act",
+                                    .gelu_is_tanh = true, .max_length = 8192,
+                                    .theta = 10000,       .kv_heads = 16};
 static const DecoderTraits gemma2 = {GEMMA_LIKE,
                                      .activation_key = "hidden_activation",
+                                     .max_length = 8192,
                                      .theta = 10000,
                                      .kv_heads = 4,
                                      .block = BLOCK_SANDWICH,
@@ -274,6 +347,7 @@ static const DecoderTraits gemma2 = {GEMMA_LIKE,
                                      .query_scalar = 256};
 static const DecoderTraits gemma3 = {GEMMA_LIKE,
                                      .activation_key = "hidden_activation",
+                                     .max_length = 131072,
                                      .theta = 1000000,
                                      .kv_heads = 4,
                                      .block = BLOCK_SANDWICH,
@@ -281,8 +355,10 @@ static const DecoderTraits gemma3 = {GEMMA_LIKE,
                                      .windows = WINDOW_PATTERN,
                                      .window = 4096,
                                      .pattern = 6,
+                                     .pattern_key = "sliding_window_pattern",
                                      .query_scalar = 256,
-                                     .rotary_by_type = true};
+                                     .rotary_by_type = true,
+                                     .both_ways = true};
 static const DecoderTraits starcoder2 = {.activation_key = "hidden_act",
                                          .activation = "gelu_pytorch_tanh",
                                          .norm = NORM_LAYER,
@@ -294,8 +370,8 @@ static const DecoderTraits starcoder2 = {.activation_key = "hidden_act",
                                          .mlp_bias_key = "use_bias",
                                          .plain_mlp = true,
                                          .kv_heads = 2,
+                                         .max_length = 4096,
                                          .theta = 10000,
-                                         .partial = 1,
                                          .windows = WINDOW_ALWAYS};
 static const DecoderTraits stablelm = {.activation_key = "hidden_act",
                                        .activation = "silu",
@@ -304,6 +380,8 @@ static const DecoderTraits stablelm = {.activation_key = "hidden_act",
                                        .eps = 1e-5,
                                        .bias_key = "use_qkv_bias",
                                        .qk_norm = QK_LIST,
+                                       .kv_heads = 32,
+                                       .max_length = 4096,
                                        .theta = 10000,
                                        .partial = 0.25,
                                        .parallel_option = true};
@@ -316,9 +394,10 @@ static const DecoderTraits cohere = {.activation_key = "hidden_act",
                                      .output_bias = true,
                                      .qk_norm = QK_MATRIX,
                                      .block = BLOCK_PARALLEL,
+                                     .max_length = 8192,
                                      .theta = 500000,
-                                     .partial = 1,
                                      .interleaved = true,
+                                     PADS(0),
                                      .logit_scale = 0.0625};
 
 enum {
@@ -336,7 +415,7 @@ const Family decoder_families[] = {
     {"smollm3", "SmolLM3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &smollm3},
     {"gemma", "Gemma", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma},
     {"gemma2", "Gemma2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma2},
-    {"gemma3_text", "Gemma3", "model", build_decoder, BASE, &gemma3},
+    {"gemma3_text", "Gemma3", "model", build_decoder, BASE | SEQUENCE, &gemma3},
     {"phi3", "Phi3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &phi3},
     {"olmo2", "Olmo2", "model", build_decoder, BASE | SEQUENCE, &olmo2},
     {"granite", "Granite", "model", build_decoder, BASE, &granite},

@@ -50,11 +50,17 @@ typedef struct DecoderTraits {
     bool scales_embedding; /* by sqrt(hidden_size) */
     int64_t head_dim;      /* default; 0: hidden_size / heads */
     int64_t kv_heads;      /* default; 0: as many as heads */
-    double theta, partial;
+    int64_t max_length;    /* default of max_position_embeddings */
+    double theta;
+    double partial;         /* default share of the head that rotates; 0: the whole head, always */
+    int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
     bool interleaved;
+    bool pads; /* the default of pad_token_id is `pad`, else null */
+    int64_t pad;
     WindowRule windows;
     int64_t window;           /* default of sliding_window */
     int64_t pattern;          /* WINDOW_PATTERN: every n-th layer is full */
+    const char *pattern_key;  /* the key for n; NULL: none */
     double softcap_attention; /* default of attn_logit_softcapping; 0: the class ignores the key */
     double softcap_logits;    /* default of final_logit_softcapping; 0: off */
     double query_scalar;      /* default of query_pre_attn_scalar; 0: the class has no such key */
@@ -63,6 +69,8 @@ typedef struct DecoderTraits {
     bool parallel_option;     /* use_parallel_residual makes the block parallel */
     bool skips_rotation;      /* no_rope_layers, or every no_rope_layer_interval-th layer */
     bool rotary_by_type;      /* sliding layers have rope parameters of their own */
+    bool gelu_is_tanh;        /* the activation "gelu" means the tanh approximation */
+    bool both_ways;           /* use_bidirectional_attention lets queries see later keys */
 } DecoderTraits;
 
 typedef struct Decoder {
@@ -71,7 +79,7 @@ typedef struct Decoder {
     int64_t hidden, intermediate, layers, heads, kv_heads, head_dim;
     double eps, scale, softcap;
     double residual; /* multiplier of what a block adds */
-    bool qkv_bias, output_bias, mlp_bias, qk_norm;
+    bool qkv_bias, output_bias, mlp_bias, qk_norm, causal;
     BlockKind block;
     const char *activation;
     int64_t window;

@@ -328,7 +328,12 @@ static bool task_of_class(Model *m, const char *name, Task *out) {
 }
 
 static void choose_task(Model *m) {
-    const char *name = json_string_value(json_array_get(config_get(m, "architectures"), 0));
+    json_t *classes = config_get(m, "architectures");
+    const char *name = json_string_value(json_array_get(classes, 0));
+    if (classes && !json_is_array(classes)) {
+        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
+                   m->config_path, json_kind(classes));
+    }
     if (m->request->has_task)
         m->task = m->request->task;
     else if (!name)
@@ -421,7 +426,8 @@ static void reject_quantized(Model *m) {
 static void name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
-        bool main_input = !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
+        bool main_input =
+            !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];

@@ -90,19 +90,25 @@ static json_t *rope_object(Model *m, const char *key) {
     return NULL;
 }
 
-/* The object with the parameters, or NULL when the configuration has none. The older spelling comes
- * first; with layer types it is laid over their entry. */
+/* The entry of one layer type, with rope_scaling laid over it. The entry names its type even when it
+ * was left out, so that only "rope_type" of rope_scaling counts, not the older "type". */
+static json_t *layer_type_object(const RotarySpec *spec, json_t *parameters, json_t *scaling) {
+    json_t *own = json_object_get(parameters, spec->layer_type);
+    json_t *object =
+        json_is_object(own) ? json_copy(own) : json_pack("{s:s}", "rope_type", "default");
+    if (!object || !scaling || json_object_update(object, scaling) == 0) return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* The object with the parameters; NULL when the configuration has none. The older spelling wins. */
 static void find_object(Model *m, const RotarySpec *spec, RopeParameters *rope) {
-    json_t *scaling = rope_object(m, "rope_scaling");
+    json_t *scaling = spec->ignore_scaling ? NULL : rope_object(m, "rope_scaling");
     json_t *parameters = rope_object(m, "rope_parameters");
-    if (spec->ignore_scaling) scaling = NULL;
     rope->outer = parameters;
     if (spec->layer_type) {
-        json_t *own = json_object_get(parameters, spec->layer_type);
-        rope->object = json_is_object(own) ? json_copy(own) : json_object();
-        if (!rope->object || (scaling && json_object_update(rope->object, scaling) != 0)) {
-            build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-        }
+        rope->object = layer_type_object(spec, parameters, scaling);
+        if (!rope->object) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
         return;
     }
     if (json_object_size(scaling) > 0) rope->outer = scaling;
@@ -157,7 +163,8 @@ static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
     find_object(m, spec, &rope);
     if (rope.object) check_keys(m, rope.object);
     rope.type = find_type(&rope);
-    double theta = config_float_or(m, spec->theta_key ? spec->theta_key : "rope_theta", spec->theta);
+    double theta =
+        config_float_or(m, spec->theta_key ? spec->theta_key : "rope_theta", spec->theta);
     rope.theta = number_or(m, rope.object, "rope_theta", theta);
     read_lengths(m, spec, &rope);
     read_width(m, spec, &rope);

@@ -5,12 +5,9 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "graph/program.h"
+#include "graph/stream.h"
 
 enum { ONNX_MIN_OPSET = 18, ONNX_MAX_OPSET = 24, ONNX_DEFAULT_OPSET = 22 };
-
-/* Told how far the writing of weights is; returning true cancels. May be called from any thread, one
- * call at a time. */
-typedef bool (*OnnxProgress)(void *context, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct OnnxOptions {
     int opset; /* ONNX_MIN_OPSET to ONNX_MAX_OPSET */
@@ -20,7 +17,7 @@ typedef struct OnnxOptions {
     const char *directory;
     const char *data_name; /* "model.onnx.data": the file's name as the model refers to it */
     Pool *pool;            /* may be NULL */
-    OnnxProgress progress; /* may be NULL */
+    StreamProgress progress; /* may be NULL */
     void *progress_context;
 } OnnxOptions;
 

@@ -11,12 +11,11 @@
 #include "target/onnx/emit.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INLINE_LIMIT = 256, CHUNK_BYTES = 1 << 20 };
+enum { INLINE_LIMIT = 256 };
 
 /* ---- legalization ---- */
 
@@ -53,8 +52,6 @@ const char *onnx_output_name(Program *program, size_t index) {
 /* ---- where weights go ---- */
 
 typedef struct Placement {
-    const Value *weight;
-    const Recipe *recipe;
     uint64_t offset, size;  /* in the data file, or in `file` */
     const MappedFile *file; /* linked */
 } Placement;
@@ -73,8 +70,7 @@ static uint64_t align(uint64_t offset, uint64_t size) {
 
 /* The placement of a weight that is not inline; `*position` is the end of the data file so far. */
 static Placement place(const Value *weight, const OnnxOptions *options, uint64_t *position) {
-    Placement placement = {
-        .weight = weight, .recipe = weight->recipe, .size = recipe_bytes_size(weight->recipe)};
+    Placement placement = {.size = recipe_bytes_size(weight->recipe)};
     if (options->link && recipe_is_verbatim(weight->recipe, &placement.file, &placement.offset)) {
         return placement;
     }
@@ -91,79 +87,6 @@ uint64_t onnx_data_size(const Program *program, const OnnxOptions *options) {
         }
     }
     return position;
-}
-
-/* ---- streaming ---- */
-
-typedef struct Chunk {
-    const Placement *placement;
-    uint64_t first, count; /* elements */
-} Chunk;
-
-typedef struct Stream {
-    const OnnxOptions *options;
-    OutputFile *file;
-    VEC(Chunk) chunks;
-    uint64_t total;
-    atomic_uint_least64_t done;
-    atomic_int status;
-    ferry_error *error;
-} Stream;
-
-static void stream_fail(Stream *stream, ferry_status status, const ferry_error *problem) {
-    int expected = FERRY_OK;
-    if (!atomic_compare_exchange_strong(&stream->status, &expected, (int)status)) return;
-    if (stream->error) *stream->error = *problem;
-}
-
-static void write_chunk(void *context, size_t index) {
-    Stream *stream = context;
-    const Chunk *chunk = &stream->chunks.items[index];
-    const Recipe *recipe = chunk->placement->recipe;
-    size_t element = ferry_dtype_size(recipe->dtype), bytes = chunk->count * element;
-    ferry_error problem;
-    if (atomic_load(&stream->status) != FERRY_OK) return;
-    void *buffer = malloc(bytes);
-    if (!buffer) {
-        error_memory(&problem, chunk->placement->weight->name, bytes);
-        stream_fail(stream, FERRY_OUT_OF_MEMORY, &problem);
-        return;
-    }
-    recipe_read(recipe, chunk->first, chunk->count, buffer);
-    recipe_forget(recipe, chunk->first, chunk->count);
-    uint64_t offset = chunk->placement->offset + chunk->first * element;
-    ferry_status status = output_write(stream->file, offset, buffer, bytes, &problem);
-    free(buffer);
-    if (status != FERRY_OK) stream_fail(stream, status, &problem);
-    uint64_t done = atomic_fetch_add(&stream->done, bytes) + bytes;
-    const OnnxOptions *options = stream->options;
-    if (options->progress && options->progress(options->progress_context, done, stream->total)) {
-        error_set(&problem, FERRY_CANCELLED, stream->file->path,
-                  "interrupted; nothing was written");
-        stream_fail(stream, FERRY_CANCELLED, &problem);
-    }
-}
-
-static ferry_status write_data(const OnnxOptions *options, const Placement *placements,
-                               size_t count, OutputFile *file, ferry_error *error) {
-    Stream stream = {.options = options, .file = file, .error = error};
-    for (size_t i = 0; i < count; i++) {
-        const Placement *placement = &placements[i];
-        if (placement->file) continue;
-        uint64_t elements = recipe_count(placement->recipe);
-        uint64_t step = CHUNK_BYTES / ferry_dtype_size(placement->recipe->dtype);
-        for (uint64_t first = 0; first < elements; first += step) {
-            uint64_t length = elements - first < step ? elements - first : step;
-            VEC_PUSH(&stream.chunks, (Chunk){placement, first, length});
-        }
-        stream.total += placement->size;
-    }
-    if (stream.chunks.failed)
-        atomic_store(&stream.status, error_memory(error, file->path, 0));
-    else
-        pool_run(options->pool, stream.chunks.count, write_chunk, &stream);
-    VEC_FREE(&stream.chunks);
-    return (ferry_status)atomic_load(&stream.status);
 }
 
 /* ---- initializers ---- */
@@ -241,21 +164,24 @@ static void append_initializer(Onnx *o, const Value *weight, const Placement *pl
 
 static ferry_status write_initializers(Onnx *o, OutputFile *data, uint64_t *data_bytes) {
     Program *program = o->program;
-    Placement *placements = ARENA_ARRAY(&o->arena, Placement, program->weights.count);
+    StreamItem *items = ARENA_ARRAY(&o->arena, StreamItem, program->weights.count);
+    const OnnxOptions *options = o->options;
     size_t count = 0;
     *data_bytes = 0;
-    if (!placements) return onnx_fail(o, FERRY_OUT_OF_MEMORY, "out of memory");
+    if (!items) return onnx_fail(o, FERRY_OUT_OF_MEMORY, "out of memory");
     for (size_t i = 0; i < program->weights.count; i++) {
         const Value *weight = program->weights.items[i];
-        if (is_inline(weight, o->options)) {
+        if (is_inline(weight, options)) {
             append_initializer(o, weight, NULL);
             continue;
         }
-        placements[count] = place(weight, o->options, data_bytes);
-        append_initializer(o, weight, &placements[count++]);
+        Placement placement = place(weight, options, data_bytes);
+        append_initializer(o, weight, &placement);
+        if (!placement.file) items[count++] = (StreamItem){weight->recipe, placement.offset};
     }
     if (o->status != FERRY_OK || *data_bytes == 0) return o->status;
-    o->status = write_data(o->options, placements, count, data, o->error);
+    o->status = stream_write(items, count, options->pool, data, options->progress,
+                             options->progress_context, o->error);
     return o->status;
 }
 
