@@ -71,11 +71,15 @@ const char *arena_string(Arena *arena, const char *text) {
 }
 
 const char *arena_vformat(Arena *arena, const char *format, va_list args) {
+    char text[256];
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(text, sizeof text, format, args);
     char *result = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
-    if (result) vsnprintf(result, (size_t)length + 1, format, again);
+    if (result && (size_t)length < sizeof text)
+        memcpy(result, text, (size_t)length + 1);
+    else if (result)
+        vsnprintf(result, (size_t)length + 1, format, again);
     va_end(again);
     return result ? result : "";
 }

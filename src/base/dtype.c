@@ -220,12 +220,12 @@ static void convert_aligned(ferry_dtype from, const void *source, ferry_dtype to
 }
 
 static bool is_aligned(ferry_dtype dtype, const void *address) {
-    return (uintptr_t)address % ferry_dtype_size(dtype) == 0;
+    return ((uintptr_t)address & (dtypes[dtype].size - 1)) == 0;
 }
 
 void dtype_convert(ferry_dtype from, const void *source, ferry_dtype to, void *target,
                    size_t count) {
-    size_t from_size = ferry_dtype_size(from), to_size = ferry_dtype_size(to);
+    size_t from_size = dtypes[from].size, to_size = dtypes[to].size;
     if (from == to) {
         if (count) memcpy(target, source, count * from_size);
         return;

@@ -133,7 +133,7 @@ static int run_export(int argc, char **argv) {
     ExportArgs args = {.to = "onnx"};
     const char *source;
     const Option options[] = {
-        {0, "to", "TARGET", OPTION_STRING, &args.to, "what to export to: onnx (the default)"},
+        {0, "to", "TARGET", OPTION_STRING, &args.to, "what to export to: onnx (the default) or dynamo (.pt2)"},
         {'o', "output", "DIR", OPTION_STRING, &args.output,
          "where the export goes; made when missing"},
         {0, "dynamic", NULL, OPTION_FLAG, &args.dynamic,

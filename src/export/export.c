@@ -16,7 +16,6 @@ typedef struct Export {
     ferry_exported *exported;
     const ferry_export_config *config;
     Program *program;
-    OnnxOptions onnx;
     ferry_error *error;
 } Export;
 
@@ -110,7 +109,7 @@ static ferry_status step_build(Export *ex) {
 }
 
 static ferry_status step_legalize(Export *ex) {
-    return onnx_legalize(ex->program, &ex->onnx, ex->error);
+    return ex->exported->target->legalize(ex->program, ex->config, ex->error);
 }
 
 static ferry_status step_merge(Export *ex) {
@@ -173,10 +172,16 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
                          "ferry_export_config_init, and build against the library's own headers",
                          sizeof *config, config->size);
     }
-    if (!config->target || strcmp(config->target, "onnx") != 0) {
+    if (!config->target || !target_find(config->target)) {
         return error_set(error, FERRY_UNSUPPORTED, "target",
-                         "\"%s\" is not a target (expected onnx)",
+                         "\"%s\" is not a target (expected onnx or dynamo)",
                          config->target ? config->target : "");
+    }
+    if (config->weights == FERRY_WEIGHTS_LINK && strcmp(config->target, "onnx") != 0) {
+        return error_set(
+            error, FERRY_UNSUPPORTED, "weights",
+            "a %s program holds its own weights: only ONNX can link to the checkpoint's",
+            config->target);
     }
     if (config->opset && (config->opset < ONNX_MIN_OPSET || config->opset > ONNX_MAX_OPSET)) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "opset", "expected %d to %d, found %d",
@@ -209,17 +214,18 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     ferry_exported *exported = calloc(1, sizeof *exported);
     if (!exported) return error_memory(error, "export", sizeof *exported);
     exported->model = model;
+    exported->target = target_find(config->target);
     exported->config = *config;
     if (!exported->config.opset) exported->config.opset = ONNX_DEFAULT_OPSET;
     exported->program = program_new();
     Export ex = {.exported = exported,
                  .config = &exported->config,
                  .program = exported->program,
-                 .onnx = {.opset = exported->config.opset},
                  .error = error};
     ferry_status status = ex.program ? run_steps(&ex) : error_memory(error, "export", 0);
     if (status == FERRY_OK) {
-        status = manifest_make(&exported->manifest, ex.program, &exported->config, error);
+        status = manifest_make(&exported->manifest, ex.program, exported->target, &exported->config,
+                               error);
     }
     /* The caller's inputs and options live only as long as this call. */
     exported->config.inputs = NULL;

@@ -35,12 +35,15 @@ typedef struct Manifest {
     json_t *json;   /* the document; owned */
 } Manifest;
 
+typedef struct ExportTarget ExportTarget;
+
 struct ferry_exported {
     Manifest manifest;
     const char *directory; /* in the manifest's arena; NULL until saved or loaded */
 
     /* of a fresh export; NULL in a loaded one */
     const ferry_model *model;
+    const ExportTarget *target;
     ferry_export_config config;
 
     Program *program;  /* legalized; read from the file on demand in a loaded export */
@@ -51,6 +54,44 @@ struct ferry_exported {
     OnnxSession *session;
 };
 
+/* ---- target.c ---- */
+
+typedef struct Save Save;
+
+/* What differs between the formats that can be exported to. */
+struct ExportTarget {
+    const char *name; /* "onnx" */
+    const char *file; /* "model.onnx" */
+    ferry_status (*legalize)(Program *program, const ferry_export_config *config,
+                             ferry_error *error);
+    bool folds_weights; /* conversions and transpositions of weights are done while writing */
+    /* Open the files of the export through the save, and write them. */
+    ferry_status (*write)(Save *save);
+    /* What the file calls the program's inputs and outputs. */
+    const char *(*input_name)(Program *program, size_t index);
+    const char *(*output_name)(Program *program, size_t index);
+};
+
+/* NULL when there is no target of that name. */
+const ExportTarget *target_find(const char *name);
+
+/* ---- save.c ---- */
+
+enum { SAVE_MAX_FILES = 8 };
+
+struct Save {
+    ferry_exported *exported;
+    const char *directory;
+    Arena arena;
+    OutputFile files[SAVE_MAX_FILES]; /* in the order in which they are committed */
+    size_t count;
+    ferry_export_sizes sizes;
+    ferry_error *error;
+};
+
+/* A file of the export, opened beside its place; NULL after a failure. */
+OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status *status);
+
 /* ---- inputs.c ---- */
 
 /* The inputs that a configuration asks for; `*inputs` is in the program's arena. */
@@ -60,8 +101,8 @@ ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
 /* ---- manifest.c ---- */
 
 /* Describe the program; `config` is how it was exported. */
-ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_export_config *config,
-                           ferry_error *error);
+ferry_status manifest_make(Manifest *manifest, Program *program, const ExportTarget *target,
+                           const ferry_export_config *config, ferry_error *error);
 
 /* Describe a torch.export program in `file`, as if it had been saved with an export.json. */
 ferry_status manifest_of_pt2(Manifest *manifest, Program *program, const char *file,

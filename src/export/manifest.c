@@ -64,11 +64,19 @@ static bool is_dynamic(const Program *program) {
     return false;
 }
 
-static json_t *describe_config(const Program *program, const ferry_export_config *config) {
-    return json_pack("{s:b, s:n, s:s, s:i, s:b, s:n, s:b, s:b}", "dynamic", is_dynamic(program),
-                     "dynamic_shapes", "export_format", "onnx", "opset_version", config->opset,
-                     "optimize", 1, "ort_fusions", "prefer_deferred_runtime_asserts_over_guards", 0,
-                     "strict", 0);
+/* The fields of the exporter's configuration class, as it would have been given. */
+static json_t *describe_config(const Program *program, const ExportTarget *target,
+                               const ferry_export_config *config) {
+    json_t *fields = json_pack("{s:b, s:n, s:s}", "dynamic", is_dynamic(program), "dynamic_shapes",
+                               "export_format", target->name);
+    if (strcmp(target->name, "onnx") == 0) {
+        json_object_set_new(fields, "opset_version", json_integer(config->opset));
+        json_object_set_new(fields, "optimize", json_true());
+        json_object_set_new(fields, "ort_fusions", json_null());
+    }
+    json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards", json_false());
+    json_object_set_new(fields, "strict", json_false());
+    return fields;
 }
 
 static json_t *describe_ranges(const Program *program) {
@@ -83,15 +91,16 @@ static json_t *describe_ranges(const Program *program) {
 }
 
 /* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
-static json_t *describe_ferry(Program *program, const ferry_export_config *config) {
+static json_t *describe_ferry(Program *program, const ExportTarget *target,
+                              const ferry_export_config *config) {
     json_t *inputs = json_array(), *outputs = json_array();
     for (size_t i = 0; i < program->inputs.count; i++) {
         json_array_append_new(
-            inputs, describe_port(onnx_input_name(program, i), program->inputs.items[i].value));
+            inputs, describe_port(target->input_name(program, i), program->inputs.items[i].value));
     }
     for (size_t i = 0; i < program->outputs.count; i++) {
-        json_array_append_new(
-            outputs, describe_port(onnx_output_name(program, i), program->outputs.items[i].value));
+        json_array_append_new(outputs, describe_port(target->output_name(program, i),
+                                                     program->outputs.items[i].value));
     }
     bool link = config->weights == FERRY_WEIGHTS_LINK;
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
@@ -193,16 +202,17 @@ static json_t *describe_output_constants(const Program *program) {
     return list;
 }
 
-static json_t *describe_program(Program *program, const ferry_export_config *config) {
+static json_t *describe_program(Program *program, const ExportTarget *target,
+                                const ferry_export_config *config) {
     json_t *constants = json_object();
     json_t *kwargs = describe_keywords(program, constants);
-    return json_pack("{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "architecture",
-                     program->architecture, "packages", "ferry", ferry_version(), "export_config",
-                     describe_config(program, config), "export_dtype",
-                     ferry_dtype_name(program->dtype), "export_device", "cpu", "kwargs", kwargs,
-                     "in_spec", text_of_tree(program->input_tree), "out_spec",
-                     text_of_tree(program->output_tree), "in_constants", constants, "out_constants",
-                     describe_output_constants(program), "ferry", describe_ferry(program, config));
+    return json_pack(
+        "{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "architecture",
+        program->architecture, "packages", "ferry", ferry_version(), "export_config",
+        describe_config(program, target, config), "export_dtype", ferry_dtype_name(program->dtype),
+        "export_device", "cpu", "kwargs", kwargs, "in_spec", text_of_tree(program->input_tree),
+        "out_spec", text_of_tree(program->output_tree), "in_constants", constants, "out_constants",
+        describe_output_constants(program), "ferry", describe_ferry(program, target, config));
 }
 
 /* ---- reading ---- */
@@ -275,11 +285,11 @@ static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *err
                       &manifest->output_count, error);
 }
 
-ferry_status manifest_make(Manifest *manifest, Program *program, const ferry_export_config *config,
-                           ferry_error *error) {
+ferry_status manifest_make(Manifest *manifest, Program *program, const ExportTarget *target,
+                           const ferry_export_config *config, ferry_error *error) {
     manifest->json = json_pack("{s:i, s:s, s:{s:{s:s, s:o}}}", "schema_version", SCHEMA_VERSION,
-                               "export_format", "onnx", "components", "model", "file", "model.onnx",
-                               "metadata", describe_program(program, config));
+                               "export_format", target->name, "components", "model", "file",
+                               target->file, "metadata", describe_program(program, target, config));
     if (!manifest->json) return error_memory(error, "export.json", 0);
     return adopt(manifest, "export.json", error);
 }
@@ -288,8 +298,7 @@ ferry_status manifest_of_pt2(Manifest *manifest, Program *program, const char *f
                              ferry_error *error) {
     ferry_export_config config;
     ferry_export_config_init(&config);
-    TRY(manifest_make(manifest, program, &config, error));
-    manifest->format = "dynamo";
+    TRY(manifest_make(manifest, program, target_find("dynamo"), &config, error));
     manifest->file = arena_string(&manifest->arena, file);
     return FERRY_OK;
 }

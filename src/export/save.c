@@ -7,20 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 8 };
-
-typedef struct Save {
-    ferry_exported *exported;
-    const char *directory;
-    Arena arena;
-    OutputFile files[MAX_FILES]; /* in the order in which they are committed */
-    size_t count;
-    ferry_export_sizes sizes;
-    ferry_error *error;
-} Save;
-
-/* A file of the export, opened beside its place; NULL after a failure. */
-static OutputFile *open_file(Save *save, const char *name, uint64_t size, ferry_status *status) {
+OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status *status) {
     OutputFile *file = &save->files[save->count];
     *status = output_open(file, path_join(&save->arena, save->directory, name), size, save->error);
     if (*status != FERRY_OK) return NULL;
@@ -42,7 +29,7 @@ static ferry_status copy_file(Save *save, const char *name) {
     MappedFile source;
     TRY(file_map(from, &save->arena, &source, save->error));
     ferry_status status;
-    OutputFile *file = open_file(save, name, 0, &status);
+    OutputFile *file = save_open(save, name, 0, &status);
     if (file) status = output_write(file, 0, source.bytes, source.size, save->error);
     file_unmap(&source);
     return status;
@@ -54,47 +41,14 @@ static ferry_status write_manifest(Save *save) {
     if (!text) return error_memory(save->error, "export.json", 0);
     size_t length = strlen(text);
     text[length] = '\n'; /* in the place of the terminating zero */
-    OutputFile *file = open_file(save, "export.json", 0, &status);
+    OutputFile *file = save_open(save, "export.json", 0, &status);
     if (file) status = output_write(file, 0, text, length + 1, save->error);
     free(text);
     return status;
 }
 
-static bool onnx_progress(void *context, uint64_t done, uint64_t total) {
-    const ferry_export_config *config = context;
-    return config->progress(config->progress_context, done, total);
-}
-
-static ferry_status write_onnx(Save *save) {
-    ferry_exported *exported = save->exported;
-    const ferry_export_config *config = &exported->config;
-    OnnxOptions options = {.opset = config->opset,
-                           .link = config->weights == FERRY_WEIGHTS_LINK,
-                           .directory = save->directory,
-                           .data_name = "model.onnx.data",
-                           .progress_context = (void *)(uintptr_t)config};
-    if (config->progress) options.progress = onnx_progress;
-    ferry_status status = FERRY_OK;
-    OutputFile *data = NULL;
-    uint64_t size = onnx_data_size(exported->program, &options);
-    if (size) data = open_file(save, options.data_name, size, &status);
-    if (status != FERRY_OK) return status;
-    OutputFile *model = open_file(save, exported->manifest.file, 0, &status);
-    if (!model) return status;
-    /* A thread costs more than the copying of a few mebibytes. */
-    if (size > 8 << 20) options.pool = pool_new(config->threads);
-    OnnxSizes sizes;
-    status = onnx_write(exported->program, &options, model, data, &sizes, save->error);
-    pool_free(options.pool);
-    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.model_bytes,
-                                       .weight_bytes = sizes.data_bytes,
-                                       .nodes = sizes.nodes,
-                                       .weights = sizes.initializers};
-    return status;
-}
-
 static ferry_status write_all(Save *save) {
-    TRY(write_onnx(save));
+    TRY(save->exported->target->write(save));
     TRY(copy_file(save, "config.json"));
     TRY(copy_file(save, "generation_config.json"));
     return write_manifest(save);

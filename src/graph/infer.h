@@ -21,4 +21,8 @@ ferry_status infer_types(Program *program, Op op, const Arg *args, InferredType 
  * different expressions the first is taken: they are the same number in any valid run. */
 const Sym *infer_broadcast(const Sym *a, const Sym *b);
 
+/* Where the dimensions of the index stand in the result of aten::index: `dims` is the set of indexed
+ * dimensions, bit by bit. */
+uint32_t infer_index_place(unsigned dims);
+
 #endif

@@ -102,6 +102,7 @@ ferry_status infer_reduce_dim(Infer *in) {
     uint32_t dim;
     TRY(infer_dimension(in, 1, self->rank, &dim));
     infer_drop_dimension(in, self, dim, in->args[2].boolean);
+    if (in->op == OP_PROD && ferry_dtype_is_float(self->dtype)) return FERRY_OK;
     in->outputs[0].dtype = in->op == OP_ANY ? FERRY_BOOL : FERRY_I64;
     return FERRY_OK;
 }

@@ -82,6 +82,13 @@ ferry_status infer_split(Infer *in);
 ferry_status infer_embedding(Infer *in);
 ferry_status infer_index_select(Infer *in);
 ferry_status infer_gather(Infer *in);
+ferry_status infer_index(Infer *in);
+ferry_status infer_index_put(Infer *in);
+ferry_status infer_index_copy(Infer *in);
+ferry_status infer_scatter(Infer *in);
+ferry_status infer_nonzero(Infer *in);
+ferry_status infer_topk(Infer *in);
+ferry_status infer_grouped_mm(Infer *in);
 ferry_status infer_reduce(Infer *in);
 ferry_status infer_reduce_dim(Infer *in);
 ferry_status infer_cumsum(Infer *in);
@@ -94,5 +101,14 @@ ferry_status infer_matmul(Infer *in);
 ferry_status infer_norm(Infer *in);
 ferry_status infer_attention(Infer *in);
 ferry_status infer_rotary(Infer *in);
+
+/* infer_vision.c */
+ferry_status infer_convolution(Infer *in);
+ferry_status infer_pool(Infer *in);
+ferry_status infer_batch_norm(Infer *in);
+ferry_status infer_group_norm(Infer *in);
+ferry_status infer_pad(Infer *in);
+ferry_status infer_interpolate(Infer *in);
+ferry_status infer_grid_sampler(Infer *in);
 
 #endif

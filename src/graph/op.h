@@ -26,7 +26,7 @@ typedef enum ArgType {
     ARG_DTYPE,
 } ArgType;
 
-enum { OP_MAX_ARGS = 8 };
+enum { OP_MAX_ARGS = 9 };
 
 typedef struct OpArg {
     char name[24];

@@ -19,13 +19,14 @@ from safetensors.torch import load_file, save_file
 RUNS = ("", "second_")
 
 
-def randomize(model):
-    """Weights large enough that every part of the model shows in its outputs."""
+def randomize(model, norms=1):
+    """Weights large enough that every part of the model shows in its outputs; those of norms are around
+    `norms`."""
     for name, value in model.state_dict().items():
         if value.is_floating_point():
             value.normal_(0, 0.25)
             if "norm" in name and name.endswith("weight"):
-                value.add_(1)
+                value.add_(norms)
 
 
 def write_config(directory, config):

@@ -75,6 +75,7 @@ class Case:
     saved_head: str = ""  # the class that is saved, when it is not the one that runs
     edit_config: dict = field(default_factory=dict)  # over config.json; ... deletes the key
     edit_weights: object = None  # from and to a dictionary of tensors
+    omit_defaults: bool = False  # leave out of config.json what is the default of the class
     late_config: dict = field(default_factory=dict)  # the same, for what eager cannot load
     late_weights: object = None  # but ferry can
     raw_config: dict = field(default_factory=dict)  # all of config.json
@@ -115,9 +116,10 @@ def input_cases(t):
 
 def size_cases(t):
     odd = {"vocab_size": 77, "hidden_size": 36, "num_attention_heads": 6, "intermediate_size": 30}
-    grouped = {"hidden_size": 40, "head_dim": 16}
+    divisible = t in ("llama", "gemma2", "gemma3_text")  # by the number of heads, which they check
+    grouped = {"hidden_size": 40 if divisible else 42, "head_dim": 16}
     if t == "stablelm":
-        grouped = {"hidden_size": 64}
+        grouped, odd["hidden_size"] = {"hidden_size": 64}, 48
     if t in ("qwen3", "gemma", "gemma2", "gemma3_text"):
         odd["head_dim"] = 6
     return {
@@ -145,16 +147,26 @@ def file_cases(t):
         "bfloat16": Case(t, dtype=torch.bfloat16),
         "float16": Case(t, **f16),
         "shards": Case(t, shard_size="12KB"),
+        "defaults": Case(t, config=unspoken(t), omit_defaults=True),
         "no-cache": Case(t, config={"use_cache": False}),
         "no-cache-far": Case(t, config={"use_cache": False}, inputs=("input_ids", "position_ids")),
         "packed": Case(
             t,
             config={"use_cache": False},
             inputs=("input_ids", "position_ids"),
+            shapes=((2, 9), (3, 1)),
             positions="packed",
         ),
         "activation": Case(t, config={activation_key(t): "gelu"}),
     }
+
+
+def unspoken(t):
+    """Defaults in the place of small sizes that can be had without them."""
+    defaults = class_of(t, "features").config_class()
+    keys = ("max_position_embeddings", "sliding_window", "query_pre_attn_scalar")
+    keys += ("original_max_position_embeddings", "attention_multiplier")
+    return {key: getattr(defaults, key) for key in keys if hasattr(defaults, key)}
 
 
 def activation_key(t):
@@ -264,8 +276,23 @@ def rope_cases(t):
     else:
         usable = [n for n in ROPES if t != "stablelm" or n != "proportional"]
         cases = {f"rope-{name}": rope_case(t, ROPES[name]) for name in usable}
+        if t != "stablelm":
+            cases["rope-default-length"] = length_case(t)
     far = {f"{name}-far": with_positions(case) for name, case in cases.items()}
     return {**cases, **(far if t in ("llama", "cohere", "gemma3_text", "phi3") else {})}
+
+
+def length_case(t):
+    """The trained length is the default of the class."""
+    scaling = {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}
+    names = ("rope_parameters", "max_position_embeddings", "original_max_position_embeddings")
+    return Case(
+        t,
+        config={**ROPE_SIZES, **unspoken(t)},
+        edit_config={**dict.fromkeys(names, ...), **scaling},
+        inputs=PLACED,
+        shapes=ROPE_SHAPES,
+    )
 
 
 def with_positions(case):
@@ -445,6 +472,9 @@ def smollm3_cases():
         "unrotated": Case(t, config={**three, "no_rope_layers": [0, 1, 0]}, **long),
         "windows": Case(t, config={**switch, **three, "no_rope_layers": [1, 0, 1]}, **long),
         "typed-windows": Case(t, config={**switch, **three, "layer_types": types}, **long),
+        "typed-windows-off": Case(
+            t, config={**switch, **three, "layer_types": types, "use_sliding_window": False}, **long
+        ),
         "biases": Case(t, config={"attention_bias": True, "mlp_bias": True}),
         "old": Case(t, edit_config={"max_window_layers": 28, "layer_types": ...}),
     }
@@ -717,14 +747,25 @@ def save_model(case, directory):
     else:
         config = saved.config_class(**{**TYPES[case.model_type][1], **case.config})
     model = saved(config)
-    checkpoints.randomize(model)
+    # Gemma adds one to the weights of its norms itself.
+    checkpoints.randomize(model, norms=0 if case.model_type.startswith("gemma") else 1)
     shards = {"max_shard_size": case.shard_size} if case.shard_size else {}
     model.to(case.dtype).save_pretrained(directory, **shards)
     if case.raw_config:
         checkpoints.write_config(directory, case.raw_config)
     checkpoints.edit_config(directory, case.edit_config)
+    if case.omit_defaults:
+        omit_defaults(config, directory)
     if case.edit_weights:
         checkpoints.edit_weights(directory, case.edit_weights)
+
+
+def omit_defaults(config, directory):
+    defaults = type(config)().to_dict()
+    kept = {"architectures", "model_type"}
+    derived = ("layer_types", "no_rope_layers", "rope_parameters")
+    same = [key for key, value in config.to_dict().items() if value == defaults.get(key, ...)]
+    checkpoints.edit_config(directory, {key: ... for key in {*same, *derived} - kept})
 
 
 def load(case, directory):

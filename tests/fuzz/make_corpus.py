@@ -162,9 +162,9 @@ def make_onnx():
     names = ["x", *(f"v{i}" for i in range(len(unary) - 1)), "y"]
     for name, graph in {
         "unary": [x, y] + [onnx_node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(unary)],
-        "matmul": [x, y, (5, weight), onnx_node("MatMul", ["x", "w"], ["m"]),
-                   onnx_node("LayerNormalization", ["m", "s"], ["y"], axis=-1, epsilon=1e-6),
-                   onnx_node("ConstantOfShape", ["eight"], ["s"], value=one), onnx_ints("eight", 8)],
+        "matmul": [x, y, (5, weight), onnx_node("MatMul", ["x", "w"], ["m"]), onnx_ints("eight", 8),
+                   onnx_node("ConstantOfShape", ["eight"], ["s"], value=one),
+                   onnx_node("LayerNormalization", ["m", "s"], ["y"], axis=-1, epsilon=1e-6)],
         "heads": [x, y, onnx_ints("split", 0, 0, 2, -1), onnx_ints("two", 2), *row,
                   onnx_node("Shape", ["x"], ["shape"]), onnx_node("Gather", ["shape", "one"], ["length"]),
                   onnx_node("Reshape", ["x", "split"], ["h"]),

@@ -20,9 +20,11 @@ for fuzzer in "$build"/fuzz_*; do
     seeds=$root/tests/fuzz/corpus/${name#fuzz_}
     work=$build/corpus/${name#fuzz_}
     log=$build/$name.log
-    mkdir -p "$work" "$seeds"
+    mkdir -p "$work"
+    set -- "$work"
+    [ -d "$seeds" ] && set -- "$@" "$seeds"
     if "$fuzzer" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 \
-        -artifact_prefix="$build/$name-" "$work" "$seeds" >"$log" 2>&1; then
+        -artifact_prefix="$build/$name-" "$@" >"$log" 2>&1; then
         echo "$name: ok, $(grep -o 'Done [0-9]* runs' "$log" | tail -n 1 | cut -d ' ' -f 2) runs"
     else
         echo "$name: FOUND $(grep -E 'ERROR|SUMMARY|runtime error' "$log" | head -n 1) (see $log)"

@@ -27,6 +27,21 @@ ferry_status kernel_embedding(Call *call);
 ferry_status kernel_index_select(Call *call);
 ferry_status kernel_gather(Call *call);
 
+/* index.c */
+ferry_status kernel_index(Call *call);
+ferry_status kernel_index_put(Call *call);
+ferry_status kernel_nonzero(Call *call);
+
+/* scatter.c */
+ferry_status kernel_index_copy(Call *call);
+ferry_status kernel_scatter(Call *call);
+
+/* order.c */
+ferry_status kernel_topk(Call *call);
+
+/* grouped.c */
+ferry_status kernel_grouped_mm(Call *call);
+
 /* reduce.c */
 ferry_status kernel_reduce(Call *call);
 ferry_status kernel_cumsum(Call *call);
@@ -50,5 +65,24 @@ ferry_status kernel_attention(Call *call);
 
 /* rotary.c */
 ferry_status kernel_rotary_embedding(Call *call);
+
+/* convolution.c */
+ferry_status kernel_convolution(Call *call);
+
+/* pool.c */
+ferry_status kernel_pool(Call *call);
+
+/* channels.c */
+ferry_status kernel_batch_norm(Call *call);
+ferry_status kernel_group_norm(Call *call);
+
+/* pad.c */
+ferry_status kernel_pad(Call *call);
+
+/* interpolate.c */
+ferry_status kernel_interpolate(Call *call);
+
+/* grid.c */
+ferry_status kernel_grid_sampler(Call *call);
 
 #endif

@@ -40,6 +40,9 @@ static void add_floats(Op op, Accumulator *state, const double *block, int64_t f
         state->number += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
         break;
     }
+    case OP_PROD:
+        for (int64_t i = 0; i < n; i++) state->number *= block[i];
+        break;
     case OP_ANY:
         for (int64_t i = 0; i < n; i++) state->integer |= block[i] != 0;
         break;
@@ -60,6 +63,8 @@ static void add_integers(Op op, Accumulator *state, const int64_t *block, int64_
         int64_t x = block[i], best = state->integer;
         if (op == OP_SUM) {
             state->integer = (int64_t)((uint64_t)best + (uint64_t)x);
+        } else if (op == OP_PROD) {
+            state->integer = (int64_t)((uint64_t)best * (uint64_t)x);
         } else if (op == OP_ANY) {
             state->integer |= x != 0;
         } else if (!state->started || (op == OP_AMIN ? x < best : x > best)) {
@@ -95,6 +100,7 @@ static void reduce_rows(void *context, size_t task) {
     for (int64_t row = first; row < last && row < work->rows; row++) {
         const unsigned char *source = input->data + (size_t)(row * work->length) * size;
         Accumulator state = {0};
+        if (work->op == OP_PROD) state.number = (double)(state.integer = 1);
         for (int64_t done = 0; done < work->length; done += BLOCK) {
             int64_t n = work->length - done < BLOCK ? work->length - done : BLOCK;
             dtype_convert(input->dtype, source + (size_t)done * size,
@@ -159,7 +165,8 @@ ferry_status kernel_reduce(Call *call) {
     TRY(make_rows(call, &work.input, &moved, &work));
     TRY(call_allocate(call, 0));
     if (tensor_count(output) != work.rows) return call_reject_shape(call);
-    if (work.length == 0 && op != OP_SUM && op != OP_MEAN && op != OP_ANY) {
+    if (work.length == 0 && op != OP_SUM && op != OP_MEAN && op != OP_ANY &&
+        op != OP_PROD) {
         return call_fail(call, FERRY_INVALID_ARGUMENT, "the reduced dimension is empty");
     }
     int64_t tasks = work.length * work.rows > 32768 ? 4 * (int64_t)pool_threads(call->pool) : 1;

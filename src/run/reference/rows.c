@@ -89,6 +89,41 @@ UNARY(absolute_i64, int64_t, x < 0 ? WRAP(0 - U(x)) : x)
 PARAMETRIC_REAL(clamp, CLAMPED, CLAMPED)
 PARAMETRIC(clamp_i64, int64_t, CLAMPED)
 
+/* Division towards minus infinity and its remainder, which has the divisor's sign. Of integers by 0
+ * both are 0. */
+static double remainder_f64_of(double a, double b) {
+    double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static float remainder_f32_of(float a, float b) {
+    float rest = fmodf(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static int64_t fmod_of(int64_t a, int64_t b) {
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+
+static int64_t remainder_of(int64_t a, int64_t b) {
+    int64_t rest = fmod_of(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static int64_t floor_divide_of(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    if (b == -1) return WRAP(0 - U(a));
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+BINARY_REAL(floor_divide, floor(a / b))
+BINARY(floor_divide_i64, int64_t, int64_t, floor_divide_of(a, b))
+BINARY(remainder_f32, float, float, remainder_f32_of(a, b))
+BINARY(remainder_f64, double, double, remainder_f64_of(a, b))
+BINARY(remainder_i64, int64_t, int64_t, remainder_of(a, b))
+BINARY_REAL(fmod, fmod(a, b))
+BINARY(fmod_i64, int64_t, int64_t, fmod_of(a, b))
+
 /* The exponents that ATen computes by multiplication or a root. */
 static float power_f32(float a, float b) {
     if (b == 2) return a * a;
@@ -136,6 +171,12 @@ UNARY_REAL(sine, sinf(x), sin(x))
 UNARY_REAL(tangent, tanhf(x), tanh(x))
 UNARY_REAL(sigmoid, 1 / (1 + expf(-x)), 1 / (1 + exp(-x)))
 UNARY_REAL(error_function, erff(x), erf(x))
+UNARY_REAL(arc_tangent, atanf(x), atan(x))
+UNARY_REAL(floor, floorf(x), floor(x))
+UNARY_REAL(ceiling, ceilf(x), ceil(x))
+UNARY_REAL(round, rintf(x), rint(x)) /* halves to even */
+UNARY_REAL(sign, (float)((x > 0) - (x < 0)), (x > 0) - (x < 0))
+UNARY(sign_i64, int64_t, (x > 0) - (x < 0))
 
 /* ---- activations ---- */
 
@@ -189,7 +230,10 @@ static const RowSet sets[OP_COUNT] = {
     [OP_DIV] = REAL(div),
     [OP_MAXIMUM] = ANY(maximum),
     [OP_MINIMUM] = ANY(minimum),
-    [OP_POW] = REAL(pow),
+    [OP_POW] = ANY(pow),
+    [OP_FLOOR_DIVIDE] = ANY(floor_divide),
+    [OP_REMAINDER] = ANY(remainder),
+    [OP_FMOD] = ANY(fmod),
     [OP_ADD_SCALAR] = ANY(add),
     [OP_MUL_SCALAR] = ANY(mul),
     [OP_DIV_SCALAR] = REAL(div),
@@ -208,6 +252,11 @@ static const RowSet sets[OP_COUNT] = {
     [OP_TANH] = REAL(tangent),
     [OP_SIGMOID] = REAL(sigmoid),
     [OP_ERF] = REAL(error_function),
+    [OP_ATAN] = REAL(arc_tangent),
+    [OP_FLOOR] = REAL(floor),
+    [OP_CEIL] = REAL(ceiling),
+    [OP_ROUND] = REAL(round),
+    [OP_SIGN] = ANY(sign),
     [OP_RELU] = ANY(relu),
     [OP_SILU] = REAL(silu),
     [OP_GELU] = REAL(gelu),

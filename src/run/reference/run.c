@@ -93,6 +93,15 @@ static void take_argument(void *context, Value **use) {
 
 /* ---- nodes ---- */
 
+/* True for a size that is known only when the kernel has run. */
+static bool is_measured(const Run *run, const Value *value, uint32_t dim) {
+    for (size_t i = 0; i < run->program->sources.count; i++) {
+        const SymSource *source = &run->program->sources.items[i];
+        if (source->value == value && source->dim == (int)dim) return true;
+    }
+    return false;
+}
+
 static ferry_status run_node(Run *run, Node *node) {
     Call call = {.node = node,
                  .values = run->values,
@@ -110,6 +119,7 @@ static ferry_status run_node(Run *run, Node *node) {
         Tensor *tensor = call_output(&call, i);
         *tensor = (Tensor){.dtype = value->dtype, .rank = value->rank};
         for (uint32_t d = 0; d < value->rank; d++) {
+            if (is_measured(run, value, d)) continue;
             TRY(call_evaluate(&call, value->shape[d], &tensor->shape[d]));
         }
     }

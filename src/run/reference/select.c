@@ -1,17 +1,8 @@
-/* Selection by index: embedding, index_select and gather are one loop over the output, the index
- * and the source; the source stands still along the dimension that the index chooses from. */
+#include "run/reference/select.h"
 #include "base/dtype.h"
 #include "run/reference/kernels.h"
 
-#include <stdatomic.h>
 #include <string.h>
-
-typedef struct Selection {
-    const Tensor *output, *index, *source;
-    int64_t size, stride; /* of the chosen dimension of the source */
-    atomic_bool failed;
-    _Atomic int64_t bad; /* an index that is out of range */
-} Selection;
 
 static int64_t read_index(Selection *selection, int64_t offset) {
     const Tensor *index = selection->index;
@@ -46,8 +37,7 @@ static void select_stretch(void *context, const Loop *loop, const int64_t *offse
     }
 }
 
-/* `index` and `source` are strides over the dimensions of the output. */
-static ferry_status run(Call *call, Selection *selection, const int64_t *index,
+ferry_status select_run(Call *call, Selection *selection, const int64_t *index,
                         const int64_t *source) {
     selection->output = call_output(call, 0);
     TRY(call_allocate(call, 0));
@@ -68,7 +58,7 @@ ferry_status kernel_embedding(Call *call) {
     int64_t index_strides[FERRY_MAX_RANK] = {0}, source[FERRY_MAX_RANK] = {0};
     for (uint32_t d = 0; d < index->rank; d++) index_strides[d] = index->strides[d];
     source[index->rank] = weight->strides[1];
-    return run(call, &selection, index_strides, source);
+    return select_run(call, &selection, index_strides, source);
 }
 
 ferry_status kernel_index_select(Call *call) {
@@ -81,7 +71,7 @@ ferry_status kernel_index_select(Call *call) {
     for (uint32_t d = 0; d < self->rank; d++) source[d] = self->strides[d];
     source[dim] = 0;
     index_strides[dim] = index->strides[0];
-    return run(call, &selection, index_strides, source);
+    return select_run(call, &selection, index_strides, source);
 }
 
 ferry_status kernel_gather(Call *call) {
@@ -96,5 +86,5 @@ ferry_status kernel_gather(Call *call) {
     }
     Selection selection = {
         .index = index, .source = self, .size = self->shape[dim], .stride = self->strides[dim]};
-    return run(call, &selection, index->strides, source);
+    return select_run(call, &selection, index->strides, source);
 }

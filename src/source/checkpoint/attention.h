@@ -14,6 +14,7 @@ typedef struct RotarySpec {
     double partial;          /* default share of the head that is rotated */
     bool interleaved;        /* cos and sin for neighbouring pairs instead of halves */
     bool whole;              /* heads rotate whole, and the default type ignores the share */
+    bool even;               /* an odd number of rotated features is refused */
     const char *theta_key;   /* theta at the top level; NULL: rope_theta */
     const char *partial_key; /* the share at the top level; NULL: partial_rotary_factor */
     int64_t max_length;      /* default of max_position_embeddings; 0: 2048 */

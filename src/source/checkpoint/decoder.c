@@ -38,29 +38,23 @@ static void check_layer_types(Decoder *d) {
     }
 }
 
-/* The keys that a sliding layer sees; 0: no limit. */
-static int64_t read_window(Decoder *d) {
-    Model *m = d->m;
-    WindowRule rule = d->traits->windows;
-    bool off = config_is_null(m, "sliding_window");
-    int64_t window = off ? 0 : config_size_or(m, "sliding_window", d->traits->window);
-    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED) {
-        if (!config_bool_or(m, "use_sliding_window", false)) return 0;
-    }
-    return d->causal ? window : window / 2 + 1;
-}
-
 /* Which layers see a window only. */
 static void read_windows(Decoder *d) {
     Model *m = d->m;
     WindowRule rule = d->traits->windows;
     int64_t first = 0, pattern = d->traits->pattern;
-    if (rule != WINDOW_NEVER) d->window = read_window(d);
+    bool on = rule != WINDOW_NEVER;
+    if (on && !config_is_null(m, "sliding_window"))
+        d->window = config_size_or(m, "sliding_window", d->traits->window);
+    if (!d->causal) d->window = d->window / 2 + 1;
+    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED)
+        on = config_bool_or(m, "use_sliding_window", false);
     if (rule == WINDOW_SWITCH) first = config_int_or(m, "max_window_layers", 28);
+    if (rule == WINDOW_SWITCH && !on) d->window = 0;
     if (rule == WINDOW_UNROTATED) config_accept(m, "max_window_layers");
     if (d->traits->pattern_key) pattern = config_size_or(m, d->traits->pattern_key, pattern);
     for (int64_t i = 0; i < d->layers; i++) {
-        bool sliding = slides_by_default(d, i, first, pattern);
+        bool sliding = on && slides_by_default(d, i, first, pattern);
         if (rule >= WINDOW_SWITCH) sliding = model_layer_slides(m, i, sliding);
         d->sliding[i] = sliding && d->window > 0;
     }
@@ -196,6 +190,7 @@ static void prepare_attention(Decoder *d) {
                              .theta = traits->theta,
                              .partial = traits->partial ? traits->partial : 1,
                              .whole = !traits->partial,
+                             .even = traits->even_rotation,
                              .interleaved = traits->interleaved,
                              .max_length = traits->max_length,
                              .trained_length = traits->trained_length};
@@ -384,6 +379,7 @@ static const DecoderTraits stablelm = {.activation_key = "hidden_act",
                                        .max_length = 4096,
                                        .theta = 10000,
                                        .partial = 0.25,
+                                       .even_rotation = true,
                                        .parallel_option = true};
 static const DecoderTraits cohere = {.activation_key = "hidden_act",
                                      .activation = "silu",

@@ -30,7 +30,7 @@ typedef enum WindowRule {
     WINDOW_NEVER,
     WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
     WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
-    WINDOW_UNROTATED, /* use_sliding_window; layer_types, or the layers that do not rotate */
+    WINDOW_UNROTATED, /* layer_types, or with use_sliding_window the layers that do not rotate */
     WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
 } WindowRule;
 
@@ -54,6 +54,7 @@ typedef struct DecoderTraits {
     double theta;
     double partial;         /* default share of the head that rotates; 0: the whole head, always */
     int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
+    bool even_rotation;     /* an odd number of rotated features is not supported */
     bool interleaved;
     bool pads; /* the default of pad_token_id is `pad`, else null */
     int64_t pad;

@@ -184,13 +184,19 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-static const unsigned char *tensor_bytes(const CheckpointTensor *entry) {
-    return entry->shard->tensors.file.bytes + entry->tensor->offset;
-}
-
+/* Compares in blocks, so that two large tensors are not in memory at once. */
 static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    if (a->tensor->dtype != b->tensor->dtype || a->tensor->size != b->tensor->size) return false;
-    return memcmp(tensor_bytes(a), tensor_bytes(b), a->tensor->size) == 0;
+    const uint64_t block = 1 << 22, size = a->tensor->size;
+    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
+    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
+    for (uint64_t i = 0; i < size && same; i += block) {
+        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
+        uint64_t length = size - i < block ? size - i : block;
+        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
+        file_forget(left, from, length);
+        file_forget(right, to, length);
+    }
+    return same;
 }
 
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
@@ -207,11 +213,7 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     }
     if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) {
-        file_forget(&own->shard->tensors.file, own->tensor->offset, own->tensor->size);
-        file_forget(&shared->shard->tensors.file, shared->tensor->offset, shared->tensor->size);
-        return tied;
-    }
+    if (same_content(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "

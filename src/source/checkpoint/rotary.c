@@ -146,7 +146,8 @@ static void read_width(Model *m, const RotarySpec *spec, RopeParameters *rope) {
     else if (partial > 0 && partial <= 1)
         rope->width = (int64_t)((double)spec->head_dim * partial);
     rope->pairs = (rope->width + 1) / 2;
-    bool fits = !spec->whole || rope->width == spec->head_dim;
+    bool odd = spec->even && rope->width % 2 != 0;
+    bool fits = !odd && (!spec->whole || rope->width == spec->head_dim);
     if (fits && rope->width >= 1 && rope->width <= MAX_WIDTH && 2 * rope->pairs <= spec->head_dim &&
         rope->theta > 0) {
         return;
@@ -323,8 +324,10 @@ static Value *dynamic_frequencies(Model *m, const RopeParameters *rope, Value *p
     base = build_scalar(b, OP_MUL_SCALAR, base, factor);
     base = build_scalar(b, OP_DIV_SCALAR, base, longest);
     base = build_scalar(b, OP_ADD_SCALAR, base, 1 - factor);
-    base = build_scalar(b, OP_POW_SCALAR, base, (double)rope->width / (double)(rope->width - 2));
-    base = build_scalar(b, OP_MUL_SCALAR, base, rope->theta);
+    /* torch raises to a scalar power in float64. */
+    base = build_scalar(b, OP_POW_SCALAR, build_to(b, base, FERRY_F64),
+                        (double)rope->width / (double)(rope->width - 2));
+    base = build_scalar(b, OP_MUL_SCALAR, build_to(b, base, FERRY_F32), rope->theta);
     Value *scaled =
         build_binary(b, OP_POW, base, frequency_buffer(m, rope, "rotary_emb.exponents", exponents));
     return by_length(m, length, longest, build_unary(b, OP_RECIPROCAL, scaled),

@@ -130,6 +130,7 @@ typedef struct Translation {
 /* The tables; each ends with a null target. */
 extern const Translation translate_elementwise[], translate_shape[], translate_create[],
     translate_reduce[], translate_layer[];
+extern const Translation translate_indexing[];
 
 /* The row for a target without "torch.ops.", or NULL. */
 const Translation *translate_find(const char *target);
@@ -145,5 +146,13 @@ Value *promote_to(Call *c, Value *x, ferry_dtype dtype);
 /* The dtype in which ATen computes on these operands (torch.result_type). `b` may be NULL: then
  * `scalar` is the other operand. */
 ferry_dtype promote_types(const Value *a, const Value *b, const Arg *scalar);
+
+/* ---- data-dependent sizes: ops_index.c ---- */
+
+/* `declared` when it is a symbol that nothing determines yet, else a new symbol. */
+const Sym *fresh_symbol(Call *c, const Sym *declared);
+
+/* The symbol is this size of the value; dim -1: it is the value itself, a 0-d int64. */
+void bind_symbol(Call *c, const Sym *symbol, Value *value, int dim);
 
 #endif

@@ -6,31 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    int64_t number;
-    ferry_dtype dtype;
-} scalar_types[] = {
-    {1, FERRY_U8},    {2, FERRY_I8},    {3, FERRY_I16},      {4, FERRY_I32},
-    {5, FERRY_I64},   {6, FERRY_F16},   {7, FERRY_F32},      {8, FERRY_F64},
-    {12, FERRY_BOOL}, {13, FERRY_BF16}, {29, FERRY_F8_E4M3}, {30, FERRY_F8_E5M2},
-};
-
-enum { SCALAR_TYPE_COUNT = sizeof scalar_types / sizeof *scalar_types };
-
-ferry_dtype schema_dtype(int64_t number) {
-    for (size_t i = 0; i < SCALAR_TYPE_COUNT; i++) {
-        if (scalar_types[i].number == number) return scalar_types[i].dtype;
-    }
-    return FERRY_DTYPE_NONE;
-}
-
-int64_t schema_dtype_number(ferry_dtype dtype) {
-    for (size_t i = 0; i < SCALAR_TYPE_COUNT; i++) {
-        if (scalar_types[i].dtype == dtype) return scalar_types[i].number;
-    }
-    return 0;
-}
-
 /* ---- srepr: call := NAME "(" (argument ("," argument)*)? ")"
  *      argument := call | integer | string | NAME "=" NAME | NAME ---- */
 
@@ -206,7 +181,8 @@ ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name
                            ferry_error *error) {
     json_t *sizes = json_object_get(json, "sizes"), *strides = json_object_get(json, "strides");
     size_t rank = json_array_size(sizes);
-    *out = (TensorMeta){.dtype = schema_dtype(json_integer_value(json_object_get(json, "dtype")))};
+    *out = (TensorMeta){.dtype =
+                            scalar_type_dtype(json_integer_value(json_object_get(json, "dtype")))};
     if (!json_is_array(sizes) || json_array_size(strides) != rank) {
         return error_set(error, FERRY_BAD_FORMAT, name,
                          "expected a tensor type with \"sizes\" and \"strides\" of one length");

@@ -4,6 +4,7 @@
 #define SOURCE_PT2_SCHEMA_H
 
 #include "format/json.h"
+#include "format/scalar_type.h"
 #include "graph/program.h"
 
 /* Type of a tensor as the file declares it. */
@@ -14,10 +15,6 @@ typedef struct TensorMeta {
     const Sym *strides[FERRY_MAX_RANK];
     const Sym *offset;
 } TensorMeta;
-
-/* The dtype with a ScalarType number; FERRY_DTYPE_NONE for those that programs do not have. */
-ferry_dtype schema_dtype(int64_t number);
-int64_t schema_dtype_number(ferry_dtype dtype);
 
 /* {"as_int": 4} or {"as_expr": {"expr_str": "Symbol('s0', ...)"}}. Symbols are made on first sight. */
 ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error);

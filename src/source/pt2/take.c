@@ -157,7 +157,7 @@ const char *take_string(Call *c, const char *name, const char *otherwise) {
 ferry_dtype take_dtype(Call *c, const char *name) {
     const json_t *value = member(take_arg(c, name), "as_scalar_type");
     if (!value) return FERRY_DTYPE_NONE;
-    ferry_dtype dtype = schema_dtype(json_integer_value(value));
+    ferry_dtype dtype = scalar_type_dtype(json_integer_value(value));
     if (!dtype) {
         take_fail(c, FERRY_UNSUPPORTED, "the dtype with ScalarType number %lld is not supported",
                   (long long)json_integer_value(value));

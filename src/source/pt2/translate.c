@@ -6,6 +6,7 @@
 
 static const Translation *const tables[] = {
     translate_elementwise, translate_shape, translate_create, translate_reduce, translate_layer,
+    translate_indexing,
 };
 
 const Translation *translate_find(const char *target) {

@@ -1,0 +1,89 @@
+/* The targets: which legalization, which writer, which names. */
+#include "target/dynamo/dynamo.h"
+#include "base/error.h"
+#include "export/export.h"
+
+#include <string.h>
+
+static bool report_progress(void *context, uint64_t done, uint64_t total) {
+    const ferry_export_config *config = context;
+    return config->progress && config->progress(config->progress_context, done, total);
+}
+
+/* ---- onnx ---- */
+
+static ferry_status legalize_onnx(Program *program, const ferry_export_config *config,
+                                  ferry_error *error) {
+    return onnx_legalize(program, &(OnnxOptions){.opset = config->opset}, error);
+}
+
+static ferry_status write_onnx(Save *save) {
+    ferry_exported *exported = save->exported;
+    const ferry_export_config *config = &exported->config;
+    OnnxOptions options = {.opset = config->opset,
+                           .link = config->weights == FERRY_WEIGHTS_LINK,
+                           .directory = save->directory,
+                           .data_name = "model.onnx.data",
+                           .progress_context = (void *)(uintptr_t)config};
+    if (config->progress) options.progress = report_progress;
+    ferry_status status = FERRY_OK;
+    OutputFile *data = NULL;
+    uint64_t size = onnx_data_size(exported->program, &options);
+    if (size) data = save_open(save, options.data_name, size, &status);
+    if (status != FERRY_OK) return status;
+    OutputFile *model = save_open(save, exported->manifest.file, 0, &status);
+    if (!model) return status;
+    /* A thread costs more than the copying of a few mebibytes. */
+    if (size > 8 << 20) options.pool = pool_new(config->threads);
+    OnnxSizes sizes;
+    status = onnx_write(exported->program, &options, model, data, &sizes, save->error);
+    pool_free(options.pool);
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.model_bytes,
+                                       .weight_bytes = sizes.data_bytes,
+                                       .nodes = sizes.nodes,
+                                       .weights = sizes.initializers};
+    return status;
+}
+
+/* ---- torch.export ---- */
+
+static ferry_status legalize_dynamo(Program *program, const ferry_export_config *config,
+                                    ferry_error *error) {
+    (void)config;
+    return dynamo_legalize(program, error);
+}
+
+static ferry_status write_dynamo(Save *save) {
+    ferry_exported *exported = save->exported;
+    const DynamoOptions options = {.progress = report_progress,
+                                   .progress_context = (void *)(uintptr_t)&exported->config};
+    ferry_status status;
+    OutputFile *file = save_open(save, exported->manifest.file, 0, &status);
+    DynamoSizes sizes = {0};
+    if (file) status = dynamo_write(exported->program, &options, file, &sizes, save->error);
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.graph_bytes,
+                                       .weight_bytes = sizes.weight_bytes,
+                                       .nodes = sizes.nodes,
+                                       .weights = sizes.weights};
+    return status;
+}
+
+static const char *port_input(Program *program, size_t index) {
+    return program->inputs.items[index].name;
+}
+
+static const char *port_output(Program *program, size_t index) {
+    return program->outputs.items[index].name;
+}
+
+static const ExportTarget targets[] = {
+    {"onnx", "model.onnx", legalize_onnx, true, write_onnx, onnx_input_name, onnx_output_name},
+    {"dynamo", "model.pt2", legalize_dynamo, true, write_dynamo, port_input, port_output},
+};
+
+const ExportTarget *target_find(const char *name) {
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        if (strcmp(targets[i].name, name) == 0) return &targets[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,211 @@
+/* Writing the archive: weights first, streamed, then the documents that describe them.
+ *
+ *   model/data/weights/weight_N                 raw bytes, at multiples of 64
+ *   model/data/weights/model_weights_config.json
+ *   model/data/constants/tensor_N, model_constants_config.json
+ *   model/models/model.json
+ *   model/data/sample_inputs/model.pt           empty: torch needs the entry, not its content
+ *   model/archive_format, archive_version, byteorder, .data/version */
+#include "base/error.h"
+#include "format/zip_write.h"
+#include "pass/pass.h"
+#include "target/dynamo/serialize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, CHUNK_BYTES = 1 << 20 };
+
+bool dynamo_supports(Op op) {
+    return strncmp(op_name(op), "aten::", 6) == 0;
+}
+
+static bool accepts(const void *context, const Node *node) {
+    (void)context;
+    return dynamo_supports(node->op);
+}
+
+ferry_status dynamo_legalize(Program *program, ferry_error *error) {
+    return pass_legalize(program, "dynamo", accepts, NULL, error);
+}
+
+/* ---- weights ---- */
+
+typedef struct Archive {
+    Serializer *s;
+    const DynamoOptions *options;
+    ZipWriter *zip;
+    uint32_t *records; /* by weight: the number in its record's name */
+    uint64_t done, total;
+    ferry_error *error;
+} Archive;
+
+static ferry_status stream(Archive *archive, const Value *weight) {
+    const Recipe *recipe = weight->recipe;
+    uint64_t count = recipe_count(recipe), size = ferry_dtype_size(recipe->dtype);
+    uint64_t step = CHUNK_BYTES / size;
+    const DynamoOptions *options = archive->options;
+    void *buffer = malloc(CHUNK_BYTES);
+    ferry_status status =
+        buffer ? FERRY_OK : error_memory(archive->error, weight->name, CHUNK_BYTES);
+    for (uint64_t first = 0; first < count && status == FERRY_OK; first += step) {
+        uint64_t length = count - first < step ? count - first : step;
+        recipe_read(recipe, first, length, buffer);
+        recipe_forget(recipe, first, length);
+        status = zip_writer_append(archive->zip, buffer, length * size, archive->error);
+        archive->done += length * size;
+        if (options->progress &&
+            options->progress(options->progress_context, archive->done, archive->total)) {
+            status = error_set(archive->error, FERRY_CANCELLED, weight->name,
+                               "interrupted; nothing was written");
+        }
+    }
+    free(buffer);
+    return status;
+}
+
+static ferry_status write_weights(Archive *archive) {
+    const Program *program = archive->s->program;
+    char name[64];
+    uint32_t counts[2] = {0, 0};
+    for (size_t i = 0; i < program->weights.count; i++) {
+        const Value *weight = program->weights.items[i];
+        bool constant = weight->kind != VALUE_PARAMETER;
+        archive->records[i] = counts[constant]++;
+        snprintf(name, sizeof name,
+                 constant ? "model/data/constants/tensor_%u" : "model/data/weights/weight_%u",
+                 archive->records[i]);
+        TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
+                            archive->error));
+        TRY(stream(archive, weight));
+        TRY(zip_writer_close(archive->zip, archive->error));
+    }
+    return FERRY_OK;
+}
+
+/* ---- documents ---- */
+
+static ferry_status add_document(Archive *archive, const char *name, Buffer *document) {
+    ferry_status status = document->failed
+                              ? error_memory(archive->error, name, 0)
+                              : zip_writer_add(archive->zip, name, buffer_string(document),
+                                               document->length, archive->error);
+    buffer_free(document);
+    return status;
+}
+
+static ferry_status write_documents(Archive *archive, uint64_t *graph_bytes) {
+    static const char *const notes[][2] = {
+        {"model/data/sample_inputs/model.pt", ""},
+        {"model/archive_format", "pt2"},
+        {"model/archive_version", "0"},
+        {"model/byteorder", "little"},
+        {"model/.data/version", "6\n"},
+    };
+    Buffer program = {0}, weights = {0}, constants = {0};
+    document_weights(archive->s, archive->records, false, &weights);
+    TRY(add_document(archive, "model/data/weights/model_weights_config.json", &weights));
+    document_weights(archive->s, archive->records, true, &constants);
+    TRY(add_document(archive, "model/data/constants/model_constants_config.json", &constants));
+    document_program(archive->s, &program);
+    *graph_bytes = program.length;
+    TRY(add_document(archive, "model/models/model.json", &program));
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        TRY(zip_writer_add(archive->zip, notes[i][0], notes[i][1], strlen(notes[i][1]),
+                           archive->error));
+    }
+    return zip_writer_finish(archive->zip, archive->error);
+}
+
+/* ---- the graph ---- */
+
+static void note_symbols(Serializer *s, const Value *value) {
+    for (uint32_t d = 0; d < value->rank; d++) {
+        const Sym *size = value->shape[d];
+        if (size->kind != SYM_SYMBOL || s->symbol_value[size->value]) continue;
+        s->symbol_value[size->value] = value;
+        s->symbol_dim[size->value] = (int)d;
+    }
+}
+
+static bool serializer_start(Serializer *s) {
+    Program *program = s->program;
+    s->names = ARENA_ARRAY(&s->arena, const char *, program->value_count);
+    s->strides = (const Sym *const **)ARENA_ARRAY(&s->arena, const Sym **, program->value_count);
+    s->symbol_value = ARENA_ARRAY(&s->arena, const Value *, program->symbols.symbols.count);
+    s->symbol_dim = ARENA_ARRAY(&s->arena, int, program->symbols.symbols.count);
+    return s->names && s->strides && s->symbol_value && s->symbol_dim;
+}
+
+static void serialize_graph(Serializer *s) {
+    static const char *const prefixes[] = {
+        [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c"};
+    Program *program = s->program;
+    for (size_t i = 0; i < program->weights.count; i++) {
+        const Value *weight = program->weights.items[i];
+        s->names[weight->id] = serialize_name(
+            s, arena_format(&s->arena, "%s_%s", prefixes[weight->kind], weight->name));
+        s->strides[weight->id] = strides_contiguous(s, weight->rank, weight->shape);
+        serialize_tensor(s, weight, false);
+    }
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Port *port = &program->inputs.items[i];
+        s->names[port->value->id] = serialize_name(s, port->name);
+        s->strides[port->value->id] = strides_contiguous(s, port->value->rank, port->value->shape);
+        serialize_tensor(s, port->value, false);
+        note_symbols(s, port->value);
+    }
+    for (size_t i = 0; i < program->sources.count; i++) {
+        const SymSource *source = &program->sources.items[i];
+        s->symbol_value[source->symbol->value] = source->value;
+        s->symbol_dim[source->symbol->value] = source->dim;
+    }
+    for (const Node *node = program->first; node && s->status == FERRY_OK; node = node->next) {
+        serialize_node(s, node);
+    }
+}
+
+static void serializer_free(Serializer *s) {
+    buffer_free(&s->nodes);
+    buffer_free(&s->tensors);
+    buffer_free(&s->sizes);
+    map_free(&s->taken);
+    map_free(&s->size_names);
+    arena_free(&s->arena);
+}
+
+static ferry_status write_archive(Archive *archive, DynamoSizes *sizes) {
+    Serializer *s = archive->s;
+    archive->records = ARENA_ARRAY(&s->arena, uint32_t, s->program->weights.count);
+    if (!archive->zip || !archive->records)
+        return error_memory(archive->error, s->program->architecture, 0);
+    for (size_t i = 0; i < s->program->weights.count; i++) {
+        archive->total += recipe_bytes_size(s->program->weights.items[i]->recipe);
+    }
+    TRY(write_weights(archive));
+    TRY(write_documents(archive, &sizes->graph_bytes));
+    sizes->weight_bytes = archive->total;
+    sizes->nodes = s->node_count;
+    sizes->weights = (uint32_t)s->program->weights.count;
+    return FERRY_OK;
+}
+
+ferry_status dynamo_write(Program *program, const DynamoOptions *options, OutputFile *file,
+                          DynamoSizes *sizes, ferry_error *error) {
+    Serializer s = {.program = program, .error = error};
+    if (!serializer_start(&s)) s.status = error_memory(error, program->architecture, 0);
+    if (s.status == FERRY_OK) serialize_graph(&s);
+    bool failed = s.nodes.failed || s.tensors.failed || s.sizes.failed || s.taken.failed ||
+                  s.size_names.failed || s.arena.failed;
+    if (s.status == FERRY_OK && failed) s.status = error_memory(error, program->architecture, 0);
+    if (s.status == FERRY_OK) {
+        Archive archive = {
+            .s = &s, .options = options, .zip = zip_writer_new(file), .error = error};
+        s.status = write_archive(&archive, sizes);
+        zip_writer_free(archive.zip);
+    }
+    ferry_status status = s.status;
+    serializer_free(&s);
+    return status;
+}
