@@ -206,6 +206,20 @@ bool path_is_contained(const char *name) {
     return true;
 }
 
+const char *path_within(Arena *arena, const char *directory, const char *path) {
+    char *outer = realpath(directory, NULL), *inner = realpath(path, NULL);
+    const char *relative = NULL;
+    size_t length = outer ? strlen(outer) : 0;
+    if (outer && inner && strncmp(outer, inner, length) == 0) {
+        /* Only the root ends with a slash. */
+        if (length == 1) length = 0;
+        if (inner[length] == '/') relative = arena_string(arena, inner + length + 1);
+    }
+    free(outer);
+    free(inner);
+    return relative;
+}
+
 bool path_exists(const char *path) {
     struct stat info;
     return stat(path, &info) == 0;

@@ -66,6 +66,10 @@ const char *path_base(const char *path);
  * not absolute, no empty, "." or ".." component. */
 bool path_is_contained(const char *name);
 
+/* The path of the file at `path` relative to `directory`, both with their symbolic links resolved, in
+ * the arena; NULL when the file is not below the directory. */
+const char *path_within(Arena *arena, const char *directory, const char *path);
+
 bool path_exists(const char *path);
 bool path_is_directory(const char *path);
 

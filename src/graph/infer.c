@@ -186,7 +186,12 @@ static const InferRule rules[OP_COUNT] = {
     [OP_BATCH_NORM] = infer_batch_norm,
     [OP_GROUP_NORM] = infer_group_norm,
     [OP_PAD] = infer_pad,
-    [OP_INTERPOLATE] = infer_interpolate,
+    [OP_UPSAMPLE_NEAREST] = infer_upsample,
+    [OP_UPSAMPLE_NEAREST_EXACT] = infer_upsample,
+    [OP_UPSAMPLE_BILINEAR] = infer_upsample,
+    [OP_UPSAMPLE_BICUBIC] = infer_upsample,
+    [OP_UPSAMPLE_BILINEAR_AA] = infer_upsample,
+    [OP_UPSAMPLE_BICUBIC_AA] = infer_upsample,
     [OP_GRID_SAMPLER] = infer_grid_sampler,
 };
 

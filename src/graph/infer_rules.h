@@ -108,7 +108,7 @@ ferry_status infer_pool(Infer *in);
 ferry_status infer_batch_norm(Infer *in);
 ferry_status infer_group_norm(Infer *in);
 ferry_status infer_pad(Infer *in);
-ferry_status infer_interpolate(Infer *in);
+ferry_status infer_upsample(Infer *in);
 ferry_status infer_grid_sampler(Infer *in);
 
 #endif

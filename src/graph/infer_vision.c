@@ -153,6 +153,7 @@ static ferry_status require_channels(Infer *in, uint32_t arg) {
 
 ferry_status infer_batch_norm(Infer *in) {
     if (tensor(in, 0)->rank < 2) return REJECT(in, "expected an input of rank 2 or more");
+    if (in->args[5].boolean) return REJECT(in, "statistics of the batch: export in eval mode");
     for (uint32_t arg = 1; arg <= 4; arg++) TRY(require_channels(in, arg));
     return infer_float_unary(in);
 }
@@ -195,13 +196,8 @@ ferry_status infer_pad(Infer *in) {
     return FERRY_OK;
 }
 
-ferry_status infer_interpolate(Infer *in) {
+ferry_status infer_upsample(Infer *in) {
     const Value *input = tensor(in, 0);
-    static const char *const modes[] = {"nearest", "nearest-exact", "bilinear", "bicubic"};
-    bool known = false;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        known = known || strcmp(in->args[2].string, modes[i]) == 0;
-    if (!known) return REJECT(in, "\"%s\" is not a mode", in->args[2].string);
     if (input->rank != 4 || in->args[1].integers.count != 2) {
         return REJECT(in, "expected an input of rank 4 and two sizes");
     }

@@ -92,7 +92,7 @@ static ferry_status start(Call *call, Channels *c, uint32_t weight, Tensor **out
 }
 
 ferry_status kernel_batch_norm(Call *call) {
-    Channels c = {.eps = call->node->args[5].number};
+    Channels c = {.eps = call->node->args[7].number};
     Tensor *output;
     TRY(start(call, &c, 1, &output));
     TRY(take_vector(call, 3, output->dtype, c.channels, &c.mean));

@@ -101,7 +101,12 @@ static const Kernel kernels[OP_COUNT] = {
     [OP_BATCH_NORM] = kernel_batch_norm,
     [OP_GROUP_NORM] = kernel_group_norm,
     [OP_PAD] = kernel_pad,
-    [OP_INTERPOLATE] = kernel_interpolate,
+    [OP_UPSAMPLE_NEAREST] = kernel_upsample,
+    [OP_UPSAMPLE_NEAREST_EXACT] = kernel_upsample,
+    [OP_UPSAMPLE_BILINEAR] = kernel_upsample,
+    [OP_UPSAMPLE_BICUBIC] = kernel_upsample,
+    [OP_UPSAMPLE_BILINEAR_AA] = kernel_upsample,
+    [OP_UPSAMPLE_BICUBIC_AA] = kernel_upsample,
     [OP_GRID_SAMPLER] = kernel_grid_sampler,
 };
 

@@ -79,8 +79,8 @@ ferry_status kernel_group_norm(Call *call);
 /* pad.c */
 ferry_status kernel_pad(Call *call);
 
-/* interpolate.c */
-ferry_status kernel_interpolate(Call *call);
+/* upsample.c */
+ferry_status kernel_upsample(Call *call);
 
 /* grid.c */
 ferry_status kernel_grid_sampler(Call *call);

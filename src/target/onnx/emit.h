@@ -18,6 +18,8 @@ typedef struct Onnx {
     Map constants; /* bytes and type of an inline constant -> its name */
     Map sizes;     /* Sym -> name of its int64[1] value */
     Map node_names;
+    const MappedFile *linked_file; /* that the last linked weight is in, */
+    const char *linked_path;       /* and its path from the model */
     const char **names; /* by value id */
     const Node *node;   /* being lowered */
     uint32_t counter;   /* of helper values of this node */

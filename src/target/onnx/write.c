@@ -111,12 +111,13 @@ static void append_entry(Buffer *out, uint32_t field, const char *key, const cha
     proto_close(out, mark);
 }
 
-/* The path of a linked file relative to the model's directory; NULL when it is not inside. */
-static const char *linked_location(const OnnxOptions *options, const MappedFile *file) {
-    size_t length = strlen(options->directory);
-    if (strncmp(file->path, options->directory, length) != 0 || file->path[length] != '/')
-        return NULL;
-    return file->path + length + 1;
+/* The path of a linked file from the model; NULL when it is not below the model's folder. */
+static const char *linked_path(Onnx *o, const MappedFile *file) {
+    if (file != o->linked_file) {
+        o->linked_file = file;
+        o->linked_path = path_within(&o->arena, o->options->directory, file->path);
+    }
+    return o->linked_path;
 }
 
 static void append_external(Onnx *o, const Placement *placement) {
@@ -124,13 +125,13 @@ static void append_external(Onnx *o, const Placement *placement) {
     Buffer *out = &o->initializers;
     const char *location = o->options->data_name;
     if (placement->file) {
-        location = linked_location(o->options, placement->file);
+        location = linked_path(o, placement->file);
         if (!location) {
             onnx_fail(
                 o, FERRY_UNSUPPORTED,
-                "%s is not inside %s: ONNX Runtime reads linked weights only at or below the "
-                "model's folder; export into the checkpoint's own directory or a parent of it, "
-                "or use --weights copy",
+                "%s is not inside %s, or is a symbolic link that leads out of it: ONNX Runtime "
+                "reads linked weights only at or below the model's folder; export into the "
+                "checkpoint's own directory or a parent of it, or use --weights copy",
                 placement->file->path, o->options->directory);
             return;
         }

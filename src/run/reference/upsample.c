@@ -14,14 +14,14 @@ typedef struct Axis {
     double *weights;
 } Axis;
 
-typedef struct Interpolation {
+typedef struct Upsampling {
     const Call *call;
     Axis rows, columns; /* of the height and the width */
     bool wide;          /* float64 */
     const unsigned char *input;
     unsigned char *output;
     atomic_bool exhausted;
-} Interpolation;
+} Upsampling;
 
 /* ---- taps ---- */
 
@@ -35,15 +35,18 @@ static double triangle(double x) {
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
-/* How modes differ. */
+/* What an operation does. */
 typedef struct Mode {
-    const char *name;
     int64_t taps;
-    double offset; /* of nearest: where in an output element it looks */
+    float offset; /* of nearest: where in an output element it looks */
+    bool antialias;
 } Mode;
 
-static const Mode modes[] = {
-    {"nearest", 1, 0}, {"nearest-exact", 1, 0.5}, {"bilinear", 2, 0}, {"bicubic", 4, 0}};
+static const Mode modes[OP_COUNT] = {
+    [OP_UPSAMPLE_NEAREST] = {1, 0, false},    [OP_UPSAMPLE_NEAREST_EXACT] = {1, 0.5F, false},
+    [OP_UPSAMPLE_BILINEAR] = {2, 0, false},   [OP_UPSAMPLE_BICUBIC] = {4, 0, false},
+    [OP_UPSAMPLE_BILINEAR_AA] = {2, 0, true}, [OP_UPSAMPLE_BICUBIC_AA] = {4, 0, true},
+};
 
 static int64_t clamp(int64_t i, int64_t size) {
     return i < 0 ? 0 : i >= size ? size - 1 : i;
@@ -60,7 +63,7 @@ static double axis_scale(const Axis *axis, bool align_corners, double given) {
 
 static void nearest_taps(Axis *axis, const Mode *mode, double scale) {
     for (int64_t i = 0; i < axis->out; i++) {
-        float place = floorf(((float)i + (float)mode->offset) * (float)scale);
+        float place = floorf(((float)i + mode->offset) * (float)scale);
         axis->places[i] = clamp((int64_t)place, axis->in);
         axis->weights[i] = 1;
     }
@@ -101,7 +104,7 @@ static void antialiased_taps(Axis *axis, bool is_cubic, double scale, double sup
 
 static ferry_status make_axis(const Call *call, Axis *axis, const Mode *mode, uint32_t scale_arg) {
     const Arg *args = call->node->args;
-    bool align_corners = args[3].boolean, antialias = args[4].boolean;
+    bool align_corners = mode->taps > 1 && args[2].boolean, antialias = mode->antialias;
     double given = args[scale_arg].kind == VALUE_FLOAT ? args[scale_arg].number : 0;
     double scale = axis_scale(axis, align_corners, given);
     double support = (double)mode->taps / 2 * (scale > 1 ? scale : 1);
@@ -144,7 +147,7 @@ static ferry_status make_axis(const Call *call, Axis *axis, const Mode *mode, ui
     } while (0)
 
 static void run_plane(void *context, size_t task) {
-    Interpolation *p = context;
+    Upsampling *p = context;
     const Axis *rows = &p->rows, *columns = &p->columns;
     int64_t plane = (int64_t)task, width = columns->out;
     void *memory = malloc((size_t)(rows->in * width) * (p->wide ? 8 : 4) + 1);
@@ -159,20 +162,19 @@ static void run_plane(void *context, size_t task) {
     free(memory);
 }
 
-static ferry_status resize(Call *call, Interpolation *p, int64_t planes) {
-    const char *name = call->node->args[2].string;
-    const Mode *mode = modes;
-    while (strcmp(mode->name, name) != 0) mode++;
-    TRY(make_axis(call, &p->rows, mode, 5));
-    TRY(make_axis(call, &p->columns, mode, 6));
+static ferry_status resize(Call *call, Upsampling *p, int64_t planes) {
+    const Mode *mode = &modes[call->node->op];
+    uint32_t scales = mode->taps == 1 ? 2 : 3;
+    TRY(make_axis(call, &p->rows, mode, scales));
+    TRY(make_axis(call, &p->columns, mode, scales + 1));
     pool_run(call->pool, (size_t)planes, run_plane, p);
     return p->exhausted ? call_memory(call, (uint64_t)(p->rows.in * p->columns.out) * 4) : FERRY_OK;
 }
 
-ferry_status kernel_interpolate(Call *call) {
+ferry_status kernel_upsample(Call *call) {
     const Tensor *input = call_tensor(call, 0);
     ferry_dtype dtype = call_compute_dtype(input->dtype);
-    Interpolation p = {.call = call, .wide = dtype == FERRY_F64};
+    Upsampling p = {.call = call, .wide = dtype == FERRY_F64};
     Tensor *output;
     if (dtype != FERRY_F32 && dtype != FERRY_F64) return call_reject_dtype(call, input->dtype);
     TRY(call_convert(call, &input, dtype));
