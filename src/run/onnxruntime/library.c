@@ -64,7 +64,7 @@ static ferry_status find_api(void *handle, OnnxRuntime *runtime, const char *pat
 
 static ferry_status start(OnnxRuntime *runtime, ferry_error *error) {
     const OrtApi *api = runtime->api;
-    TRY(ort_check(runtime, api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "ferry", &runtime->env),
+    TRY(ort_check(runtime, api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "ferry", &runtime->env),
                   runtime->path, "ONNX Runtime did not start", error));
     TRY(ort_check(runtime, api->DisableTelemetryEvents(runtime->env), runtime->path,
                   "ONNX Runtime did not switch off its telemetry", error));

@@ -26,7 +26,7 @@ typedef struct OrtAllocator OrtAllocator;
 
 enum {
     ORT_API_VERSION = 17, /* the table asked for; also the oldest minor version of 1.x accepted */
-    ORT_LOGGING_LEVEL_ERROR = 3,
+    ORT_LOGGING_LEVEL_FATAL = 4, /* its errors come back as statuses; nothing is printed */
     ORT_ARENA_ALLOCATOR = 1,
     ORT_MEMORY_DEFAULT = 0,
 };

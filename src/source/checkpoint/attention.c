@@ -21,9 +21,31 @@ static Value *position_mask(Model *m, bool causal, int64_t window) {
     return allowed;
 }
 
+/* Without mask and cache Transformers takes a restart of the positions for the start of another packed
+ * sequence, and keeps the sequences apart: bool [batch, 1, sequence, sequence], or NULL. */
+static Value *packed_mask(Model *m) {
+    Builder *b = &m->b;
+    Value *given = map_find(&b->program->names, "position_ids");
+    bool cached = m->request->use_cache && config_bool_or(m, "use_cache", true);
+    if (!given || cached || given->rank != 2 || sym_is_value(m->sequence, 1)) return NULL;
+    Value *positions = build_to(b, given, FERRY_I64);
+    Value *later = build_slice_const(b, positions, 1, 1, INT64_MAX);
+    Value *earlier = build_slice_const(b, positions, 1, 0, -1);
+    Value *steps = build_sub(b, later, earlier);
+    Value *restarts = build_to(b, build_scalar(b, OP_NE_SCALAR, steps, 1), FERRY_I64);
+    Value *first = build_scalar(b, OP_MUL_SCALAR, build_slice_const(b, positions, 1, 0, 1), 0);
+    Value *which = build_cumsum(b, build_cat(b, (Value *const[]){first, restarts}, 2, 1), 1);
+    Value *same =
+        build_binary(b, OP_EQ, build_unsqueeze(b, which, 2), build_unsqueeze(b, which, 1));
+    return build_unsqueeze(b, same, 1);
+}
+
 Value *model_mask(Model *m, Value *padding, bool causal, int64_t window) {
     Builder *b = &m->b;
-    if (padding) padding = build_unsqueeze(b, build_unsqueeze(b, padding, 1), 1);
+    if (padding)
+        padding = build_unsqueeze(b, build_unsqueeze(b, padding, 1), 1);
+    else if (causal)
+        padding = packed_mask(m);
     if (!padding && window <= 0) return NULL;
     if (!causal && window <= 0) return padding;
     Value *allowed = position_mask(m, causal, window);

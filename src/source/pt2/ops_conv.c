@@ -126,17 +126,18 @@ static Columns take_columns(Call *c) {
 }
 
 /* The windows lie side by side: columns are a permutation of the image. */
-static bool is_tiling(const Columns *k, const Sym *const *image) {
+static bool is_tiling(Call *c, const Columns *k, const Sym *const *image) {
     for (int i = 0; i < 2; i++) {
-        bool whole = !sym_is_const(image[i]) || image[i]->value % k->kernel[i] == 0;
-        if (k->kernel[i] != k->stride[i] || k->padding[i] || !whole) return false;
+        const Sym *rest =
+            sym_mod(&c->b->program->symbols, image[i], build_const(c->b, k->kernel[i]));
+        if (k->kernel[i] != k->stride[i] || k->padding[i] || !sym_is_value(rest, 0)) return false;
         if (k->dilation[i] != 1 && k->kernel[i] > 1) return false;
     }
     return true;
 }
 
-static Value *convolve(Call *c, Value *x, const Columns *k, bool transposed,
-                       const int64_t *extra) {
+static Value *convolve(Call *c, Value *x, const Columns *k, bool transposed) {
+    static const int64_t none[2] = {0, 0};
     const Arg args[] = {arg_tensor(x),
                         arg_tensor(tap_weight(c, k->kernel, x->dtype)),
                         arg_none(),
@@ -144,7 +145,89 @@ static Value *convolve(Call *c, Value *x, const Columns *k, bool transposed,
                         arg_ints(c->b, k->padding, 2),
                         arg_ints(c->b, k->dilation, 2),
                         arg_bool(transposed),
-                        arg_ints(c->b, extra, 2),
+                        arg_ints(c->b, none, 2),
                         arg_int(c->b, 1)};
     return build_op(c->b, OP_CONVOLUTION, args, 9);
 }
+
+/* unfold: [N, C, H, W] -> [N, C * taps, positions] */
+static void translate_im2col(Call *c) {
+    Value *x = take_tensor(c, "self");
+    Columns k = take_columns(c);
+    TensorMeta meta = result_meta(c, 0);
+    if (!build_ok(c->b)) return;
+    if (x->rank == 3) x = build_unsqueeze(c->b, x, 0);
+    const Sym *const *size = x->shape;
+    if (x->rank != 4) {
+        take_fail(c, FERRY_BAD_FORMAT, "expected an image, found a tensor of rank %u", x->rank);
+    } else if (is_tiling(c, &k, size + 2)) {
+        SymTable *symbols = &c->b->program->symbols;
+        const Sym *height = build_const(c->b, k.kernel[0]), *width = build_const(c->b, k.kernel[1]);
+        const Sym *tiles[] = {size[0],
+                              size[1],
+                              sym_floordiv(symbols, size[2], height),
+                              height,
+                              sym_floordiv(symbols, size[3], width),
+                              width};
+        x = build_permute(c->b, build_view(c->b, x, tiles, 6), (int64_t[]){0, 1, 3, 5, 2, 4});
+    } else {
+        const Sym *planes = sym_mul(&c->b->program->symbols, size[0], size[1]);
+        const Sym *image[] = {planes, build_const(c->b, 1), size[2], size[3]};
+        x = convolve(c, build_view(c->b, x, image, 4), &k, false);
+    }
+    result_set(c, 0, build_view(c->b, x, meta.sizes, meta.rank));
+}
+
+/* fold: the sum of the columns where they belong; [N, C * taps, positions] -> [N, C, H, W] */
+static void translate_col2im(Call *c) {
+    Value *x = take_tensor(c, "self");
+    Columns k = take_columns(c);
+    TensorMeta meta = result_meta(c, 0);
+    SymTable *symbols = &c->b->program->symbols;
+    if (!build_ok(c->b) || meta.rank < 3) return;
+    const Sym *const *image = meta.sizes + meta.rank - 2, *count[2];
+    const Sym *planes = shape_count(symbols, meta.rank - 2, meta.sizes);
+    for (int i = 0; i < 2; i++) {
+        int64_t slack = 2 * k.padding[i] - k.dilation[i] * (k.kernel[i] - 1) - 1;
+        count[i] = sym_add(symbols, image[i], build_const(c->b, slack));
+        count[i] = sym_floordiv(symbols, count[i], build_const(c->b, k.stride[i]));
+        count[i] = sym_add(symbols, count[i], build_const(c->b, 1));
+    }
+    if (is_tiling(c, &k, image)) {
+        const Sym *tiles[] = {planes, build_const(c->b, k.kernel[0]),
+                              build_const(c->b, k.kernel[1]), count[0], count[1]};
+        x = build_permute(c->b, build_view(c->b, x, tiles, 5), (int64_t[]){0, 3, 1, 4, 2});
+    } else {
+        const Sym *columns[] = {planes, build_const(c->b, k.kernel[0] * k.kernel[1]), count[0],
+                                count[1]};
+        x = convolve(c, build_view(c->b, x, columns, 4), &k, true);
+        if (!build_ok(c->b)) return;
+        const Sym *none = build_const(c->b, 0);
+        const Sym *pads[] = {none, sym_sub(symbols, image[1], x->shape[3]), none,
+                             sym_sub(symbols, image[0], x->shape[2])};
+        x = make_pad(c, x, pads, 4, "constant", 0);
+    }
+    result_set(c, 0, build_view(c->b, x, meta.sizes, meta.rank));
+}
+
+#define SIMPLE(target, function)                                                                   \
+    { target, function, OP_COUNT, ALIAS_NEVER, NULL }
+
+const Translation translate_conv[] = {
+    SIMPLE("aten.conv1d.default", translate_convolution),
+    SIMPLE("aten.conv1d.padding", translate_convolution),
+    SIMPLE("aten.conv2d.default", translate_convolution),
+    SIMPLE("aten.conv2d.padding", translate_convolution),
+    SIMPLE("aten.conv3d.default", translate_convolution),
+    SIMPLE("aten.conv3d.padding", translate_convolution),
+    SIMPLE("aten.conv_transpose1d.default", translate_convolution),
+    SIMPLE("aten.conv_transpose2d.input", translate_convolution),
+    SIMPLE("aten.conv_transpose3d.input", translate_convolution),
+    SIMPLE("aten.convolution.default", translate_convolution),
+    SIMPLE("aten._convolution.default", translate_convolution),
+    SIMPLE("aten._weight_norm.default", translate_weight_norm),
+    SIMPLE("aten._weight_norm_interface.default", translate_weight_norm),
+    SIMPLE("aten.im2col.default", translate_im2col),
+    SIMPLE("aten.col2im.default", translate_col2im),
+    {0},
+};

@@ -131,6 +131,7 @@ typedef struct Translation {
 extern const Translation translate_elementwise[], translate_shape[], translate_create[],
     translate_reduce[], translate_layer[];
 extern const Translation translate_indexing[];
+extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[];
 
 /* The row for a target without "torch.ops.", or NULL. */
 const Translation *translate_find(const char *target);
@@ -154,5 +155,14 @@ const Sym *fresh_symbol(Call *c, const Sym *declared);
 
 /* The symbol is this size of the value; dim -1: it is the value itself, a 0-d int64. */
 void bind_symbol(Call *c, const Sym *symbol, Value *value, int dim);
+
+/* ---- what vision translations share: ops_conv.c, ops_image.c ---- */
+
+/* A list with a number for each of `count` spatial dimensions; a single number stands for all. */
+void take_spatial(Call *c, const char *name, int64_t otherwise, uint32_t count, int64_t *out);
+
+/* Pad as aten::pad does, the last dimension first; also "circular". */
+Value *make_pad(Call *c, Value *x, const Sym *const *pads, uint32_t count, const char *mode,
+                double value);
 
 #endif

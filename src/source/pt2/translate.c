@@ -6,7 +6,7 @@
 
 static const Translation *const tables[] = {
     translate_elementwise, translate_shape, translate_create, translate_reduce, translate_layer,
-    translate_indexing,
+    translate_indexing,    translate_conv,  translate_pool,   translate_norm,   translate_image,
 };
 
 const Translation *translate_find(const char *target) {

@@ -134,13 +134,19 @@ void onnx_result(Onnx *o, const char *op_type, const char *const *inputs, uint32
     onnx_node(o, op_type, inputs, input_count, &output, 1, attrs, attr_count);
 }
 
+const char *onnx_declare(Onnx *o, const char *what, ferry_dtype dtype, uint32_t rank,
+                         const Sym *const *shape) {
+    const char *stem = o->node ? onnx_name(o, o->node->outputs[0]) : "graph";
+    const char *name = arena_format(&o->arena, "%s/%s_%u", stem, what, o->counter++);
+    onnx_value_info(&o->value_info, GRAPH_VALUE_INFO, name, dtype, rank, shape);
+    return name;
+}
+
 const char *onnx_helper(Onnx *o, const char *op_type, const char *const *inputs,
                         uint32_t input_count, const Attr *attrs, uint32_t attr_count,
                         ferry_dtype dtype, uint32_t rank, const Sym *const *shape) {
-    const char *stem = o->node ? onnx_name(o, o->node->outputs[0]) : "graph";
-    const char *name = arena_format(&o->arena, "%s/%s_%u", stem, op_type, o->counter++);
+    const char *name = onnx_declare(o, op_type, dtype, rank, shape);
     onnx_node(o, op_type, inputs, input_count, &name, 1, attrs, attr_count);
-    onnx_value_info(&o->value_info, GRAPH_VALUE_INFO, name, dtype, rank, shape);
     return name;
 }
 

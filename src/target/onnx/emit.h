@@ -68,6 +68,10 @@ const char *onnx_helper(Onnx *o, const char *op_type, const char *const *inputs,
                         uint32_t input_count, const Attr *attrs, uint32_t attr_count,
                         ferry_dtype dtype, uint32_t rank, const Sym *const *shape);
 
+/* The name of a helper value of this type, for an output of a node that has several. */
+const char *onnx_declare(Onnx *o, const char *what, ferry_dtype dtype, uint32_t rank,
+                         const Sym *const *shape);
+
 /* An inline constant, shared by all users of the same one. */
 const char *onnx_constant(Onnx *o, ferry_dtype dtype, uint32_t rank, const int64_t *shape,
                           const void *bytes, size_t size);

@@ -23,6 +23,51 @@ void lower_scalar_pow(Onnx *o, const Node *node) {
     RESULT_PLAIN(o, "Pow", inputs);
 }
 
+/* Mod with the sign of the dividend. */
+static const char *fmod_of(Onnx *o, const char *left, const char *right, const Value *out) {
+    const char *inputs[] = {left, right};
+    const Attr fmod = ATTR_I("fmod", 1);
+    return onnx_helper(o, "Mod", inputs, 2, &fmod, 1, out->dtype, out->rank, out->shape);
+}
+
+void lower_fmod(Onnx *o, const Node *node) {
+    const char *inputs[] = {lower_input(o, node, 0), lower_input(o, node, 1)};
+    const Attr attrs[] = {ATTR_I("fmod", 1)};
+    RESULT(o, "Mod", inputs, attrs);
+}
+
+/* With the sign of the divisor; of floats by two steps, as ONNX has this form for integers only. */
+void lower_remainder(Onnx *o, const Node *node) {
+    const Value *out = node->outputs[0];
+    const char *inputs[] = {lower_input(o, node, 0), lower_input(o, node, 1)};
+    const Attr plain[] = {ATTR_I("fmod", 0)}, attrs[] = {ATTR_I("fmod", 1)};
+    if (!ferry_dtype_is_float(out->dtype)) {
+        RESULT(o, "Mod", inputs, plain);
+        return;
+    }
+    const char *pair[] = {fmod_of(o, inputs[0], inputs[1], out), inputs[1]};
+    inputs[0] = onnx_helper(o, "Add", pair, 2, NULL, 0, out->dtype, out->rank, out->shape);
+    RESULT(o, "Mod", inputs, attrs);
+}
+
+/* ONNX division of integers truncates: what remains is taken away first. */
+void lower_floor_divide(Onnx *o, const Node *node) {
+    const Value *out = node->outputs[0];
+    const char *inputs[] = {lower_input(o, node, 0), lower_input(o, node, 1)};
+    bool whole = !ferry_dtype_is_float(out->dtype);
+    if (whole) {
+        const Attr plain = ATTR_I("fmod", 0);
+        const char *pair[] = {inputs[0], onnx_helper(o, "Mod", inputs, 2, &plain, 1, out->dtype,
+                                                     out->rank, out->shape)};
+        inputs[0] = onnx_helper(o, "Sub", pair, 2, NULL, 0, out->dtype, out->rank, out->shape);
+        RESULT_PLAIN(o, "Div", inputs);
+        return;
+    }
+    const char *quotient =
+        onnx_helper(o, "Div", inputs, 2, NULL, 0, out->dtype, out->rank, out->shape);
+    onnx_result(o, "Floor", &quotient, 1, NULL, 0);
+}
+
 /* The negation of a comparison that ONNX lacks. */
 static void not_of(Onnx *o, const Node *node, const char *type, const char *left,
                    const char *right) {

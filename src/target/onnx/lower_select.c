@@ -26,6 +26,15 @@ void lower_reduce(Onnx *o, const Node *node) {
     onnx_result(o, lower_op_type(node), inputs, arg->integers.count ? 2 : 1, &keepdims, 1);
 }
 
+void lower_prod(Onnx *o, const Node *node) {
+    const Value *x = lower_tensor(node, 0);
+    const int64_t axis = lower_dim(node, 1, x->rank);
+    const char *inputs[] = {lower_cast(o, lower_input(o, node, 0), x, node->outputs[0]->dtype),
+                            onnx_ints(o, &axis, 1)};
+    const Attr attrs[] = {ATTR_I("keepdims", node->args[2].boolean)};
+    RESULT(o, "ReduceProd", inputs, attrs);
+}
+
 /* any: the maximum as integers. */
 void lower_any(Onnx *o, const Node *node) {
     const Value *x = lower_tensor(node, 0), *out = node->outputs[0];

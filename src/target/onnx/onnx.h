@@ -7,7 +7,7 @@
 #include "graph/program.h"
 #include "graph/stream.h"
 
-enum { ONNX_MIN_OPSET = 18, ONNX_MAX_OPSET = 24, ONNX_DEFAULT_OPSET = 22 };
+enum { ONNX_MIN_OPSET = 18, ONNX_MAX_OPSET = 24, ONNX_DEFAULT_OPSET = 24 };
 
 typedef struct OnnxOptions {
     int opset; /* ONNX_MIN_OPSET to ONNX_MAX_OPSET */
