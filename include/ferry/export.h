@@ -14,6 +14,12 @@ typedef enum ferry_weights {
     FERRY_WEIGHTS_LINK, /* the export points into the checkpoint's files */
 } ferry_weights;
 
+/* What calls of a torch.export program take and return. */
+typedef enum ferry_structure {
+    FERRY_STRUCTURE_MODEL, /* the model's own classes: ModelOutput, DynamicCache, ... */
+    FERRY_STRUCTURE_DICT, /* dicts and lists in their place: torch loads that without Transformers */
+} ferry_structure;
+
 /* Told how many of how many bytes are written; returning true cancels. Calls come one at a time,
  * possibly from different threads. */
 typedef bool (*ferry_progress)(void *context, uint64_t done, uint64_t total);
@@ -32,6 +38,11 @@ typedef struct ferry_export_config {
 
     int opset; /* ONNX: 18 to 24; 0: the newest that the tested ONNX Runtime supports well */
     ferry_weights weights;
+    ferry_structure structure;
+
+    /* torch.export: also assert the bounds of dynamic sizes in the graph, where every tool that takes it
+     * over keeps them (prefer_deferred_runtime_asserts_over_guards). */
+    bool deferred_asserts;
 
     /* Sample inputs: which inputs the program has, and their dtypes. Their sizes become fixed unless
      * `dynamic` or `dynamic_shapes` says otherwise. NULL: input_ids and attention_mask, dynamic. */

@@ -5,8 +5,9 @@
 #include <string.h>
 
 typedef struct ExportArgs {
-    const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after;
-    bool dynamic, no_cache, json, quiet;
+    const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
+        *structure;
+    bool dynamic, no_cache, deferred_asserts, json, quiet;
     long opset, threads;
     StringList ignored;
 } ExportArgs;
@@ -87,6 +88,7 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->dynamic = args->dynamic;
     config->dynamic_shapes = args->dynamic_shapes;
     config->no_cache = args->no_cache;
+    config->deferred_asserts = args->deferred_asserts;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
     config->ignored_config_keys = args->ignored.items;
@@ -104,6 +106,11 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
         config->weights = FERRY_WEIGHTS_LINK;
     else if (args->weights && strcmp(args->weights, "copy") != 0) {
         return bad_value("weights", args->weights, "copy or link");
+    }
+    if (args->structure && strcmp(args->structure, "dict") == 0)
+        config->structure = FERRY_STRUCTURE_DICT;
+    else if (args->structure && strcmp(args->structure, "model") != 0) {
+        return bad_value("structure", args->structure, "model or dict");
     }
     return 0;
 }
@@ -133,7 +140,8 @@ static int run_export(int argc, char **argv) {
     ExportArgs args = {.to = "onnx"};
     const char *source;
     const Option options[] = {
-        {0, "to", "TARGET", OPTION_STRING, &args.to, "what to export to: onnx (the default) or dynamo (.pt2)"},
+        {0, "to", "TARGET", OPTION_STRING, &args.to,
+         "what to export to: onnx (the default) or dynamo (.pt2)"},
         {'o', "output", "DIR", OPTION_STRING, &args.output,
          "where the export goes; made when missing"},
         {0, "dynamic", NULL, OPTION_FLAG, &args.dynamic,
@@ -158,6 +166,11 @@ static int run_export(int argc, char **argv) {
          "checkpoint's files, which must be inside DIR"},
         {0, "no-cache", NULL, OPTION_FLAG, &args.no_cache,
          "decoders: do not return keys and values"},
+        {0, "structure", "model|dict", OPTION_STRING, &args.structure,
+         "dynamo: calls return the model's own classes (the default), or\n"
+         "dicts, which torch.export.load reads without Transformers"},
+        {0, "deferred-asserts", NULL, OPTION_FLAG, &args.deferred_asserts,
+         "dynamo: assert the bounds of dynamic sizes in the graph"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
         {0, "threads", "N", OPTION_NUMBER, &args.threads,

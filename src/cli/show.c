@@ -104,8 +104,8 @@ static void show_export(const ferry_exported *exported, const char *path, bool j
         cli_json_string(ferry_exported_architecture(exported));
         printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
     } else {
-        printf("%s: an %s export of %s (%s)\n", path, ferry_exported_format(exported),
-               ferry_exported_architecture(exported), ferry_exported_dtype(exported));
+        printf("%s: an export of %s (%s, %s)\n", path, ferry_exported_architecture(exported),
+               ferry_exported_format(exported), ferry_exported_dtype(exported));
     }
     for (size_t i = 0; i < inputs; i++) {
         print_port("input", ferry_exported_input(exported, i), json, i == 0);

@@ -33,23 +33,12 @@ static ferry_dtype checkpoint_dtype(const Checkpoint *checkpoint) {
     return FERRY_F32;
 }
 
-/* ONNX Runtime's CPU provider has float32 kernels for everything and casts float16 around them; it has
- * none for bfloat16 or float8. */
-static ferry_dtype choose_dtype(const ferry_export_config *config, const Checkpoint *checkpoint) {
-    ferry_dtype stored = checkpoint_dtype(checkpoint);
-    if (config->dtype == FERRY_BF16) {
-        note(config,
-             "bfloat16: ONNX Runtime's CPU provider lacks kernels for it and will refuse the "
-             "model; other providers may not");
-    }
-    if (config->dtype) return config->dtype;
-    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
-    note(config,
-         stored == FERRY_BF16
-             ? "the checkpoint is bfloat16, which ONNX Runtime's CPU provider cannot execute: "
-               "exporting in float32 (--dtype chooses another)"
-             : "the checkpoint is float8: exporting in float32 (--dtype chooses another)");
-    return FERRY_F32;
+/* What the target makes of the dtype that is asked for, or stored. */
+static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtype stored) {
+    const char *text;
+    ferry_dtype dtype = ex->exported->target->choose_dtype(wanted, stored, &text);
+    if (text) note(ex->config, text);
+    return dtype;
 }
 
 /* ---- steps ---- */
@@ -57,7 +46,7 @@ static ferry_dtype choose_dtype(const ferry_export_config *config, const Checkpo
 /* A checkpoint: the family builds the program that the configuration asks for. */
 static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
-    ModelRequest request = {.dtype = choose_dtype(config, checkpoint),
+    ModelRequest request = {.dtype = choose_dtype(ex, config->dtype, checkpoint_dtype(checkpoint)),
                             .use_cache = !config->no_cache,
                             .ignored_keys = config->ignored_config_keys,
                             .ignored_key_count = config->ignored_config_key_count,
@@ -96,16 +85,15 @@ static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
             option);
     }
     TRY(pt2_build(pt2, ex->program, ex->error));
-    if (ex->program->dtype == FERRY_BF16) {
-        note(config,
-             "the program computes in bfloat16, which ONNX Runtime's CPU provider cannot execute");
-    }
+    choose_dtype(ex, ex->program->dtype, ex->program->dtype);
     return FERRY_OK;
 }
 
 static ferry_status step_build(Export *ex) {
     const ferry_model *model = ex->exported->model;
-    return model->pt2 ? build_pt2(ex, model->pt2) : build_checkpoint(ex, model->checkpoint);
+    TRY(model->pt2 ? build_pt2(ex, model->pt2) : build_checkpoint(ex, model->checkpoint));
+    if (ex->config->structure == FERRY_STRUCTURE_MODEL) return FERRY_OK;
+    return structure_make_plain(ex->program, ex->error);
 }
 
 static ferry_status step_legalize(Export *ex) {
@@ -182,6 +170,11 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
             error, FERRY_UNSUPPORTED, "weights",
             "a %s program holds its own weights: only ONNX can link to the checkpoint's",
             config->target);
+    }
+    if (strcmp(config->target, "dynamo") != 0 && (config->structure || config->deferred_asserts)) {
+        return error_set(
+            error, FERRY_UNSUPPORTED, config->structure ? "structure" : "deferred asserts",
+            "a %s model has no such thing: these are options of dynamo", config->target);
     }
     if (config->opset && (config->opset < ONNX_MIN_OPSET || config->opset > ONNX_MAX_OPSET)) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "opset", "expected %d to %d, found %d",

@@ -64,7 +64,9 @@ struct ExportTarget {
     const char *file; /* "model.onnx" */
     ferry_status (*legalize)(Program *program, const ferry_export_config *config,
                              ferry_error *error);
-    bool folds_weights; /* conversions and transpositions of weights are done while writing */
+    /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
+     * the user should know about it, or NULL. */
+    ferry_dtype (*choose_dtype)(ferry_dtype wanted, ferry_dtype stored, const char **note);
     /* Open the files of the export through the save, and write them. */
     ferry_status (*write)(Save *save);
     /* What the file calls the program's inputs and outputs. */
@@ -97,6 +99,11 @@ OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status 
 /* The inputs that a configuration asks for; `*inputs` is in the program's arena. */
 ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
                             InputRequest **inputs, size_t *count, ferry_error *error);
+
+/* ---- structure.c ---- */
+
+/* Replace the classes in the nested structures of a program by dicts and lists. */
+ferry_status structure_make_plain(Program *program, ferry_error *error);
 
 /* ---- manifest.c ---- */
 

@@ -74,7 +74,8 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
         json_object_set_new(fields, "optimize", json_true());
         json_object_set_new(fields, "ort_fusions", json_null());
     }
-    json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards", json_false());
+    json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
+                        json_boolean(config->deferred_asserts));
     json_object_set_new(fields, "strict", json_false());
     return fields;
 }

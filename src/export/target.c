@@ -17,6 +17,22 @@ static ferry_status legalize_onnx(Program *program, const ferry_export_config *c
     return onnx_legalize(program, &(OnnxOptions){.opset = config->opset}, error);
 }
 
+/* ONNX Runtime's CPU provider has float32 kernels for everything and casts float16 around them; it has
+ * none for bfloat16 or float8. */
+static ferry_dtype choose_dtype_onnx(ferry_dtype wanted, ferry_dtype stored, const char **note) {
+    *note = wanted == FERRY_BF16
+                ? "bfloat16: ONNX Runtime's CPU provider lacks kernels for it and will refuse the "
+                  "model; other providers may not"
+                : NULL;
+    if (wanted) return wanted;
+    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
+    *note = stored == FERRY_BF16
+                ? "the checkpoint is bfloat16, which ONNX Runtime's CPU provider cannot execute: "
+                  "exporting in float32 (--dtype chooses another)"
+                : "the checkpoint is float8: exporting in float32 (--dtype chooses another)";
+    return FERRY_F32;
+}
+
 static ferry_status write_onnx(Save *save) {
     ferry_exported *exported = save->exported;
     const ferry_export_config *config = &exported->config;
@@ -53,9 +69,19 @@ static ferry_status legalize_dynamo(Program *program, const ferry_export_config 
     return dynamo_legalize(program, error);
 }
 
+static ferry_dtype choose_dtype_dynamo(ferry_dtype wanted, ferry_dtype stored, const char **note) {
+    *note = NULL;
+    if (wanted) return wanted;
+    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_BF16 || stored == FERRY_F64)
+        return stored;
+    *note = "the checkpoint is float8: exporting in float32 (--dtype chooses another)";
+    return FERRY_F32;
+}
+
 static ferry_status write_dynamo(Save *save) {
     ferry_exported *exported = save->exported;
-    const DynamoOptions options = {.progress = report_progress,
+    const DynamoOptions options = {.deferred_asserts = exported->config.deferred_asserts,
+                                   .progress = report_progress,
                                    .progress_context = (void *)(uintptr_t)&exported->config};
     ferry_status status;
     OutputFile *file = save_open(save, exported->manifest.file, 0, &status);
@@ -77,8 +103,10 @@ static const char *port_output(Program *program, size_t index) {
 }
 
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, true, write_onnx, onnx_input_name, onnx_output_name},
-    {"dynamo", "model.pt2", legalize_dynamo, true, write_dynamo, port_input, port_output},
+    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, onnx_input_name,
+     onnx_output_name},
+    {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
+     port_output},
 };
 
 const ExportTarget *target_find(const char *name) {

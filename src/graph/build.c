@@ -143,10 +143,10 @@ Value *build_view(Builder *b, Value *x, const Sym *const *size, uint32_t rank) {
     if (rank > FERRY_MAX_RANK) return build_fail(b, FERRY_UNSUPPORTED, "the rank is above 8");
     for (uint32_t d = 0; d < rank; d++) {
         sizes[d] = size[d];
-        if (sym_is_value(size[d], -1))
-            unknown = d;
-        else
-            known = sym_mul(&b->program->symbols, known, size[d]);
+        if (sym_is_value(size[d], -1)) unknown = d;
+    }
+    for (uint32_t d = 0; d < rank && unknown < rank; d++) {
+        if (d != unknown) known = sym_mul(&b->program->symbols, known, size[d]);
     }
     if (unknown < rank) {
         const Sym *count = shape_count(&b->program->symbols, x->rank, x->shape);

@@ -74,13 +74,18 @@ static void parse_schemas(void) {
     for (int op = 0; op < OP_COUNT; op++) {
         OpSchema *schema = &schemas[op];
         const char *text = ops[op].schema + 1;
+        bool keyword = false;
         while (*text != ')') {
-            if (*text == ' ' || *text == ',')
+            if (*text == ' ' || *text == ',') {
                 text++;
-            else if (strncmp(text, "*,", 2) == 0)
+            } else if (strncmp(text, "*,", 2) == 0) {
                 text += 2;
-            else
-                text = parse_arg(text, &schema->args[schema->arg_count++]);
+                keyword = true;
+            } else {
+                OpArg *arg = &schema->args[schema->arg_count++];
+                text = parse_arg(text, arg);
+                arg->keyword = keyword;
+            }
         }
         schema->returns_list = strcmp(text, ") -> Tensor[]") == 0;
     }

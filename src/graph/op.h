@@ -32,6 +32,7 @@ typedef struct OpArg {
     char name[24];
     ArgType type;
     bool optional; /* "?" in the schema: may be none */
+    bool keyword;  /* after "*": given by name */
     bool has_default;
     /* the default, by type: none when optional and no other is given */
     bool default_none;

@@ -310,6 +310,22 @@ static bool is_zero_divisor(SymTable *table, const Sym *b) {
     return table->overflow;
 }
 
+/* A sum as b * whole + rest, for a constant b > 1: the terms that b divides are in `whole`, and what is
+ * left of the constant is below b. */
+static const Sym *take_multiples(SymTable *table, const Sym *a, int64_t b, const Sym **rest) {
+    int64_t floor = sym_floor_divide(a->value, b);
+    const Sym *whole = sym_const(table, floor);
+    *rest = sym_const(table, a->value - floor * b);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const Sym *term = a->operands[i];
+        if (coefficient(term) % b == 0)
+            whole = sym_add(table, whole, rescale(table, term, coefficient(term) / b));
+        else
+            *rest = sym_add(table, *rest, term);
+    }
+    return whole;
+}
+
 const Sym *sym_floordiv(SymTable *table, const Sym *a, const Sym *b) {
     const Sym *quotient;
     if (is_zero_divisor(table, b)) return &zero;
@@ -318,6 +334,10 @@ const Sym *sym_floordiv(SymTable *table, const Sym *a, const Sym *b) {
     }
     if (divide_exactly(table, a, b, &quotient)) return quotient;
     if (is_below(a, b)) return sym_const(table, 0);
+    if (a->kind == SYM_SUM && sym_is_const(b) && b->value > 1) {
+        const Sym *rest, *whole = take_multiples(table, a, b->value, &rest);
+        if (rest != a) return sym_add(table, whole, sym_floordiv(table, rest, b));
+    }
     const Sym *operands[2] = {a, b};
     return intern(table, SYM_FLOORDIV, 0, NULL, operands, 2, 0, 0);
 }
@@ -330,6 +350,11 @@ const Sym *sym_mod(SymTable *table, const Sym *a, const Sym *b) {
     }
     if (divide_exactly(table, a, b, &quotient)) return sym_const(table, 0);
     if (is_below(a, b)) return a;
+    if (a->kind == SYM_SUM && sym_is_const(b) && b->value > 1) {
+        const Sym *rest;
+        take_multiples(table, a, b->value, &rest);
+        if (rest != a) return sym_mod(table, rest, b);
+    }
     const Sym *operands[2] = {a, b};
     return intern(table, SYM_MOD, 0, NULL, operands, 2, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* Decompositions of higher-level operations into simpler ones, for targets that cannot take them.
  * Written once, with the builder; they serve every target. */
-#include "pass/pass.h"
+#include "pass/decompose.h"
 
 #include <math.h>
 #include <string.h>
@@ -159,6 +159,7 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_RSQRT] = decompose_rsqrt,
     [OP_ATTENTION] = decompose_attention,
     [OP_ROTARY_EMBEDDING] = decompose_rotary,
+    [OP_UPSAMPLE_BILINEAR_AA] = decompose_bilinear_aa,
 };
 
 Decomposition decompose_find(Op op) {

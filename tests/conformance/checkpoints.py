@@ -19,14 +19,15 @@ from safetensors.torch import load_file, save_file
 RUNS = ("", "second_")
 
 
-def randomize(model, norms=1):
-    """Weights large enough that every part of the model shows in its outputs; those of norms are around
-    `norms`."""
+def randomize(model, norms=1, kept=None):
+    """Weights large enough that every part of the model shows in its outputs. Those of norms are around
+    `norms`; weights with `kept` in their names stay."""
     for name, value in model.state_dict().items():
-        if value.is_floating_point():
-            value.normal_(0, 0.25)
-            if "norm" in name and name.endswith("weight"):
-                value.add_(norms)
+        if not value.is_floating_point() or (kept and kept in name):
+            continue
+        value.normal_(0, 0.25)
+        if "norm" in name.lower() and name.endswith("weight"):
+            value.add_(norms)
 
 
 def write_config(directory, config):
@@ -37,6 +38,13 @@ def edit_config(directory, changes):
     """Change keys of config.json; ... deletes one."""
     config = {**json.loads((directory / "config.json").read_text()), **changes}
     write_config(directory, {key: value for key, value in config.items() if value is not ...})
+
+
+def omit_defaults(directory, config, *others):
+    """Leave out of config.json what is the default of the class, and these keys."""
+    defaults, kept = type(config)().to_dict(), {"architectures", "model_type"}
+    same = {key for key, value in config.to_dict().items() if value == defaults.get(key, ...)}
+    edit_config(directory, dict.fromkeys({*same, *others} - kept, ...))
 
 
 def edit_weights(directory, edit):
@@ -90,13 +98,17 @@ def write_facts(directory, **facts):
 
 
 def main(usage, cases, write_case):
-    """make_*.py DIRECTORY [CASE...]"""
+    """make_*.py DIRECTORY [I/N | CASE...]: all cases, every N-th from the I-th on, or those."""
     if len(sys.argv) < 2:
         sys.exit(usage.splitlines()[0])
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    for name in sys.argv[2:] or cases:
+    names = sys.argv[2:] or list(cases)
+    if "/" in names[0]:
+        first, step = map(int, names[0].split("/"))
+        names = list(cases)[first - 1 :: step]
+    for name in names:
         directory = Path(sys.argv[1]) / name
         directory.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(zlib.crc32(name.encode()))

@@ -755,17 +755,10 @@ def save_model(case, directory):
         checkpoints.write_config(directory, case.raw_config)
     checkpoints.edit_config(directory, case.edit_config)
     if case.omit_defaults:
-        omit_defaults(config, directory)
+        derived = ("layer_types", "no_rope_layers", "rope_parameters")
+        checkpoints.omit_defaults(directory, config, *derived)
     if case.edit_weights:
         checkpoints.edit_weights(directory, case.edit_weights)
-
-
-def omit_defaults(config, directory):
-    defaults = type(config)().to_dict()
-    kept = {"architectures", "model_type"}
-    derived = ("layer_types", "no_rope_layers", "rope_parameters")
-    same = [key for key, value in config.to_dict().items() if value == defaults.get(key, ...)]
-    checkpoints.edit_config(directory, {key: ... for key in {*same, *derived} - kept})
 
 
 def load(case, directory):

@@ -1,23 +1,17 @@
 #!/usr/bin/env python3
 """Write tiny encoder checkpoints with eager outputs: make_encoders.py DIRECTORY [CASE...]
 
-Every case becomes DIRECTORY/CASE with config.json and model.safetensors as save_pretrained writes
-them, inputs.safetensors and expected.safetensors by flattened name, the same with the prefix second_
-at another batch and length, and case.json with the class that ran and the class of its output. The
-cases cover what the shared fixtures do not: every head, odd sizes, all inputs, older spellings,
-incomplete files. Weights and inputs depend on the name of the case only. Needs torch, transformers
-and safetensors.
+The cases cover what the shared fixtures do not: every head, odd sizes, all inputs, older spellings,
+incomplete files. checkpoints.py says what a case leaves behind. Needs torch, transformers and
+safetensors.
 """
 
-import json
-import sys
-import zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
+import checkpoints
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from checkpoints import renamed, without
 
 BASE = dict(
     vocab_size=60,
@@ -75,24 +69,11 @@ class Case:
     shapes: tuple = ((2, 9), (3, 14))
     padding: str = "right"
     saved_head: str = ""  # the class that is saved, when it is not the one that runs
-    edit_config: dict = field(default_factory=dict)  # over config.json; None deletes the key
+    edit_config: dict = field(default_factory=dict)  # over config.json; ... deletes the key
     edit_weights: object = None  # from and to a dictionary of tensors
 
     def model_class(self, head):
         return getattr(transformers, SMALL[self.model_type][0] + HEADS[head])
-
-
-def without(part):
-    return lambda weights: {name: value for name, value in weights.items() if part not in name}
-
-
-def renamed(*pairs):
-    def edit(weights):
-        for old, new in pairs:
-            weights = {name.replace(old, new): value for name, value in weights.items()}
-        return weights
-
-    return edit
 
 
 def common_cases(model_type):
@@ -125,7 +106,7 @@ def bert_cases():
         "is_decoder",
         "tie_word_embeddings",
     )
-    old = {**dict.fromkeys(absent), **relics, "position_embedding_type": "absolute"}
+    old = {**dict.fromkeys(absent, ...), **relics, "position_embedding_type": "absolute"}
     return {
         "sizes": Case("bert", "masked", WIDE),
         "relu": Case("bert", "masked", {"hidden_act": "relu"}),
@@ -197,7 +178,7 @@ def modernbert_cases():
     biases = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
     activations = {"classifier_activation": "silu", "hidden_activation": "gelu_pytorch_tanh"}
     thetas = {"global_rope_theta": 80000.0, "local_rope_theta": 5000.0}
-    absent = dict.fromkeys(("layer_types", "rope_parameters"))
+    absent = dict.fromkeys(("layer_types", "rope_parameters"), ...)
     old = {**absent, **thetas, "global_attn_every_n_layers": 2, "layer_norm_eps": 1e-5}
     scaled = {"rope_type": "linear", "factor": 2.0, "rope_theta": 160000.0}
     plain = {"rope_type": "default", "rope_theta": 9000.0}
@@ -239,15 +220,6 @@ def cases():
     }
 
 
-def randomize(model):
-    """Weights large enough that every part of the model shows in its outputs."""
-    for name, value in model.state_dict().items():
-        if value.is_floating_point() and "position_embeddings" not in name:
-            value.normal_(0, 0.25)
-            if "norm" in name.lower() and name.endswith("weight"):
-                value.add_(1)
-
-
 def make_inputs(case, model, shape):
     batch, length = shape
     pad = 1 if case.model_type == "mpnet" else model.config.pad_token_id
@@ -275,54 +247,28 @@ def write_checkpoint(case, directory):
     _, small = SMALL[case.model_type]
     saved = case.model_class(case.saved_head or case.head)
     model = saved(saved.config_class(**{**small, **case.config}))
-    randomize(model)
+    checkpoints.randomize(model, kept="position_embeddings")
     model.save_pretrained(directory)
-    config = json.loads((directory / "config.json").read_text())
-    config.update(case.edit_config)
-    config = {
-        key: value
-        for key, value in config.items()
-        if key not in case.edit_config or value is not None
-    }
-    (directory / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    checkpoints.edit_config(directory, case.edit_config)
     if case.edit_weights:
-        weights = case.edit_weights(load_file(directory / "model.safetensors"))
-        save_file(weights, directory / "model.safetensors", {"format": "pt"})
+        checkpoints.edit_weights(directory, case.edit_weights)
 
 
-def write_case(name, case, directory):
-    torch.manual_seed(zlib.crc32(name.encode()))
+def write_case(_, case, directory):
     write_checkpoint(case, directory)
     # Loaded again, so that what counts is what eager makes of the files.
     model, found = case.model_class(case.head).from_pretrained(directory, output_loading_info=True)
     model.eval()
-    for prefix, shape in zip(("", "second_"), case.shapes):
+    for prefix, shape in zip(checkpoints.RUNS, case.shapes):
         inputs = make_inputs(case, model, shape)
-        with torch.no_grad():
-            outputs = model(**inputs)
-        made_up = any("pooler" in key for key in found["missing_keys"])
-        expected = {
-            key: value.contiguous()
-            for key, value in outputs.items()
-            if not (made_up and key == "pooler_output")
-        }
-        save_file(inputs, directory / f"{prefix}inputs.safetensors")
-        save_file(expected, directory / f"{prefix}expected.safetensors")
+        outputs = checkpoints.run(model, inputs)
+        expected = checkpoints.flatten(outputs)
+        if any("pooler" in key for key in found["missing_keys"]):  # made up
+            expected.pop("pooler_output", None)
+        checkpoints.write_run(directory, prefix, inputs, expected)
     facts = {"class": type(model).__name__, "output_class": type(outputs).__name__}
-    (directory / "case.json").write_text(json.dumps(facts) + "\n")
-
-
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__.splitlines()[0])
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    every = cases()
-    for name in sys.argv[2:] or every:
-        directory = Path(sys.argv[1]) / name
-        directory.mkdir(parents=True, exist_ok=True)
-        write_case(name, every[name], directory)
+    checkpoints.write_facts(directory, **facts)
 
 
 if __name__ == "__main__":
-    main()
+    checkpoints.main(__doc__, cases(), write_case)

@@ -6,10 +6,13 @@ Only the standard library is used, and the same bytes come out every time.
 import io
 import json
 import pathlib
+import re
 import struct
+import tarfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).parent / "corpus"
+FIXTURES = pathlib.Path(__file__).parents[3] / "shared/fixtures"
 
 
 def write(fuzzer, name, content):
@@ -192,9 +195,95 @@ def make_onnx():
         write("onnx", name, onnx_model(*order))
 
 
+def make_config():
+    """Configurations of the fixtures, cut to one layer, with the shapes of its tensors."""
+    for model_type in ("llama", "gemma3_text", "phi3", "cohere", "stablelm", "gpt2", "bloom", "falcon", "gpt_neox",
+                       "opt", "bert", "albert", "mpnet", "modernbert"):
+        with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
+            content = {}
+            for member in archive.getmembers():
+                name = pathlib.Path(member.name).name
+                if name in ("config.json", "model.safetensors"):
+                    content[name] = archive.extractfile(member).read()
+        config, weights = json.loads(content["config.json"]), content["model.safetensors"]
+        header = json.loads(weights[8 : 8 + struct.unpack("<Q", weights[:8])[0]])
+        for key in ("num_hidden_layers", "n_layer"):
+            if key in config:
+                config[key] = 1
+        for key in ("layer_types", "no_rope_layers"):
+            if isinstance(config.get(key), list):
+                config[key] = config[key][:1]
+        tensors = {name: entry["shape"] for name, entry in sorted(header.items())
+                   if name != "__metadata__" and not re.search(r"\.[1-9]\.", name)}
+        text = json.dumps({"config": config, "tensors": tensors}, separators=(",", ":"), sort_keys=True)
+        write("config", model_type, text.encode())
+
+
+def names_in(value):
+    """The tensors that an argument of a serialized program names."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key in ("as_tensor", "as_sym_int") and isinstance(item, dict):
+                yield item.get("name", item.get("as_name"))
+            yield from names_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from names_in(item)
+
+
+def cut(program, count):
+    """The first nodes of a program, without what only the others use."""
+    graph = program["graph_module"]["graph"]
+    graph["nodes"] = graph["nodes"][:count]
+    used = set(names_in([node["inputs"] for node in graph["nodes"]]))
+    made = set(names_in([node["outputs"] for node in graph["nodes"]]))
+    last = [node["outputs"][0] for node in graph["nodes"] 
+            if node["outputs"] and "as_tensor" in node["outputs"][0]][-1]
+    signature = program["graph_module"]["signature"]
+    kept = []
+    for place, spec in zip(graph["inputs"], signature["input_specs"]):
+        (kind, argument), = spec.items()
+        if kind == "user_input" or set(names_in([place])) & used:
+            kept.append((place, spec))
+    graph["inputs"] = [place for place, _ in kept]
+    signature["input_specs"] = [spec for _, spec in kept]
+    graph["outputs"] = [last]
+    signature["output_specs"] = [{"user_output": {"arg": last}}]
+    known = made | set(names_in(graph["inputs"]))
+    for table in ("tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values"):
+        graph[table] = {name: value for name, value in graph.get(table, {}).items() if name in known}
+    calls = program["graph_module"]["module_call_graph"][:1]
+    calls[0]["signature"]["out_spec"] = json.dumps([1, {"type": None, "context": None, "children_spec": []}])
+    program["graph_module"]["module_call_graph"] = calls
+    for node in graph["nodes"]:
+        node["metadata"] = {}
+    return program
+
+
+def make_pt2():
+    """The beginnings of the fixtures' programs, whose weights are all one file."""
+    for model_type, count in {"llama": 24, "bert": 20, "t5": 24, "vit": 16, "mamba": 24, "whisper": 16,
+                              "mixtral": 24, "modernbert": 20}.items():
+        with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
+            content = archive.extractfile(f"{model_type}/model.pt2").read()
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        program = cut(json.loads(archive.read("model/models/model.json")), count)
+        weights, constants = (json.loads(archive.read(f"model/data/{kind}/model_{kind}_config.json"))
+                              for kind in ("weights", "constants"))
+        used = {next(iter(spec.values())).get(key) for spec in program["graph_module"]["signature"]["input_specs"]
+                for key in ("parameter_name", "buffer_name", "tensor_constant_name")}
+        for payloads in (weights, constants):
+            payloads["config"] = {name: entry | {"path_name": "weight_0"}
+                                  for name, entry in payloads["config"].items() if name in used}
+        text = json.dumps({"program": program, "weights": weights, "constants": constants}, separators=(",", ":"))
+        write("pt2", model_type, text.encode())
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
     make_npz()
     make_sym()
     make_onnx()
+    make_config()
+    make_pt2()

@@ -153,11 +153,13 @@ static void find_last_uses(Run *run) {
     }
 }
 
-/* Data-dependent symbols: the sizes or the value of what the node made. */
+/* Data-dependent symbols: the sizes or the value of what the node made; NULL: of what was given. */
 static void bind_sources(Run *run, const Node *node) {
     for (size_t i = 0; i < run->program->sources.count; i++) {
         const SymSource *source = &run->program->sources.items[i];
         if (source->value->producer != node) continue;
+        if (!node) take_argument(run, &run->program->sources.items[i].value);
+        if (run->status != FERRY_OK) return;
         const Tensor *tensor = &run->values[source->value->id];
         int64_t number = source->dim >= 0 ? tensor->shape[source->dim] : 0;
         if (source->dim < 0) dtype_convert(tensor->dtype, tensor->data, FERRY_I64, &number, 1);
@@ -169,6 +171,8 @@ static void bind_sources(Run *run, const Node *node) {
 static ferry_status run_nodes(Run *run) {
     find_last_uses(run);
     run->position = 0;
+    bind_sources(run, NULL);
+    TRY(run->status);
     for (Node *node = run->program->first; node; node = node->next) {
         run->position++;
         TRY(run_node(run, node));

@@ -148,6 +148,10 @@ static inline const Known *import_known(const OnnxNode *node, uint32_t i) {
     return input ? input->known : NULL;
 }
 
+/* The whole numbers of a scalar or short vector, as symbols that get their values when the program runs;
+ * NULL when it is something else. */
+const Known *import_data_dependent(Import *im, OnnxValue *input);
+
 /* Whole numbers (int64 or int32): those that are known, or symbols for those that depend on the data.
  * NULL and a failure when they are something else. */
 const Known *import_sizes(Import *im, const OnnxNode *node, uint32_t i);
@@ -201,6 +205,9 @@ const Known *known_of_shape(Import *im, const Value *value, uint32_t start, uint
 /* Items [start, start + count) at distance 1, as a vector. */
 const Known *known_slice(Import *im, const Known *known, uint32_t start, uint32_t count);
 
+/* The items of two vectors; NULL when there are too many. */
+const Known *known_join(Import *im, const Known *a, const Known *b);
+
 /* Item by item; one item meets all of the other. NULL when that is not known. */
 const Known *known_binary(Import *im, KnownFunction function, const Known *a, const Known *b);
 
@@ -245,6 +252,7 @@ void read_reshape(Import *im, const OnnxNode *node);
 void read_shape(Import *im, const OnnxNode *node);
 void read_size(Import *im, const OnnxNode *node);
 void read_squeeze(Import *im, const OnnxNode *node);
+void read_tile(Import *im, const OnnxNode *node);
 void read_transpose(Import *im, const OnnxNode *node);
 void read_unsqueeze(Import *im, const OnnxNode *node);
 /* read_select.c */

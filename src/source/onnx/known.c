@@ -59,6 +59,14 @@ const Known *known_slice(Import *im, const Known *known, uint32_t start, uint32_
     return part;
 }
 
+const Known *known_join(Import *im, const Known *a, const Known *b) {
+    if (a->count + b->count > KNOWN_MAX_COUNT) return NULL;
+    Known *all = known_make(im, a->dtype, false, a->count + b->count);
+    if (all && a->count) memcpy(all->items, a->items, a->count * sizeof *all->items);
+    if (all && b->count) memcpy(all->items + a->count, b->items, b->count * sizeof *all->items);
+    return all;
+}
+
 bool known_constants(const Known *known, int64_t *out) {
     for (uint32_t i = 0; i < known->count; i++) {
         const Sym *item = known->items[i];
@@ -70,15 +78,20 @@ bool known_constants(const Known *known, int64_t *out) {
 
 /* ---- arithmetic ---- */
 
+/* A divisor that is a size is taken to be positive: nothing is defined for 0. */
+static bool is_divisor(const Sym *sym) {
+    return sym->lower >= 0 && !sym_is_value(sym, 0);
+}
+
 /* ONNX truncates; where both are positive that is the floor. */
 static const Sym *divide(SymTable *symbols, const Sym *a, const Sym *b) {
-    if (b->lower < 1) return NULL;
+    if (!is_divisor(b)) return NULL;
     if (sym_is_const(a) && sym_is_const(b)) return sym_const(symbols, a->value / b->value);
     return a->lower < 0 ? NULL : sym_floordiv(symbols, a, b);
 }
 
 const Sym *known_modulo(SymTable *symbols, const Sym *a, const Sym *b) {
-    return b->lower < 1 ? NULL : sym_mod(symbols, a, b);
+    return is_divisor(b) ? sym_mod(symbols, a, b) : NULL;
 }
 
 /* 1, 0, or not known. */

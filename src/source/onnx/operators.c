@@ -74,6 +74,7 @@ static const OnnxOperator operators[] = {
     {"Sub", read_binary, OP_SUB, "", 2, 2, 0},
     {"Sum", read_variadic, OP_ADD, "", 1, 0, 0},
     {"Tanh", read_unary, OP_TANH, "", 1, 1, 0},
+    {"Tile", read_tile, OP_EXPAND, "", 2, 2, 0},
     {"Transpose", read_transpose, OP_PERMUTE, "perm", 1, 1, 0},
     {"Trilu", read_trilu, OP_WHERE, "upper", 1, 2, 14},
     {"Unsqueeze", read_unsqueeze, OP_UNSQUEEZE, "", 2, 2, 0},
@@ -88,8 +89,7 @@ Value *import_tensor(Import *im, const OnnxNode *node, uint32_t i) {
     return input ? known_tensor(im, input) : NULL;
 }
 
-/* Numbers that depend on the data, as symbols that get their values when the program runs. */
-static const Known *data_dependent(Import *im, OnnxValue *input) {
+const Known *import_data_dependent(Import *im, OnnxValue *input) {
     Program *program = im->b.program;
     Value *value = known_tensor(im, input), *item = value;
     bool is_integer = value->dtype == FERRY_I64 || value->dtype == FERRY_I32;
@@ -103,7 +103,7 @@ static const Known *data_dependent(Import *im, OnnxValue *input) {
         for (size_t k = program->sources.count; !*name || sym_lookup(&program->symbols, name); k++)
             name = arena_format(&im->arena, "u%zu", k);
         if (value->rank) item = build_select(&im->b, value, 0, i);
-        known->items[i] = sym_symbol(&program->symbols, name, 0, SYM_UNBOUNDED);
+        known->items[i] = sym_symbol(&program->symbols, name, INT64_MIN, SYM_UNBOUNDED);
         VEC_PUSH(&program->sources, (SymSource){known->items[i], item, -1});
     }
     input->known = known;
@@ -114,7 +114,7 @@ const Known *import_sizes(Import *im, const OnnxNode *node, uint32_t i) {
     OnnxValue *input = import_input(node, i);
     const Known *known = input ? input->known : NULL;
     if (known_is_integer(known)) return known;
-    if (input && !known) known = data_dependent(im, input);
+    if (input && !known) known = import_data_dependent(im, input);
     if (known_is_integer(known)) return known;
     import_unsupported(im, "input %u (\"%s\") is no short vector of whole numbers", i,
                        i < node->input_count ? node->inputs[i].text : "");

@@ -66,7 +66,7 @@ void read_mod(Import *im, const OnnxNode *node) {
     import_give_known(im, node, 0, known);
 }
 
-/* A tensor to a constant power, or a constant to the power of a tensor. */
+/* Constants, in the base or the exponent, become scalars. */
 void read_pow(Import *im, const OnnxNode *node) {
     Value *base = import_tensor(im, node, 0), *exponent = import_tensor(im, node, 1);
     Arg scalar;
@@ -77,7 +77,8 @@ void read_pow(Import *im, const OnnxNode *node) {
                base->dtype == exponent->dtype) {
         import_give(im, node, 0, import_op(im, OP_SCALAR_POW, scalar, arg_tensor(exponent)));
     } else {
-        import_unsupported(im, "expected a constant as the base or the exponent");
+        import_give(im, node, 0,
+                    build_binary(&im->b, OP_POW, base, build_to(&im->b, exponent, base->dtype)));
     }
 }
 

@@ -193,23 +193,60 @@ void read_expand(Import *im, const OnnxNode *node) {
     }
 }
 
+/* `count` copies of a dimension behind each other. */
+static Value *repeat(Import *im, Value *x, uint32_t dim, const Sym *count) {
+    const Sym *sizes[FERRY_MAX_RANK + 1];
+    uint32_t rank = x->rank;
+    Value *wide = build_unsqueeze(&im->b, x, (int)dim);
+    if (!import_ok(im)) return wide;
+    memcpy(sizes, wide->shape, wide->rank * sizeof *sizes);
+    sizes[dim] = count;
+    wide = build_expand(&im->b, wide, sizes, rank + 1);
+    memcpy(sizes, x->shape, rank * sizeof *sizes);
+    sizes[dim] = sym_mul(&im->b.program->symbols, sizes[dim], count);
+    return build_view(&im->b, wide, sizes, rank);
+}
+
+void read_tile(Import *im, const OnnxNode *node) {
+    Value *x = import_tensor(im, node, 0);
+    const Known *repeats = import_sizes(im, node, 1);
+    if (!repeats) return;
+    if (repeats->count != x->rank) {
+        import_bad(im, "expected %u repeats, found %u", x->rank, repeats->count);
+    }
+    for (uint32_t d = 0; d < repeats->count && import_ok(im); d++) {
+        const Sym *count = repeats->items[d];
+        if (!count || (sym_is_const(count) && count->value < 0))
+            import_bad(im, "a repeat is negative");
+        else if (!sym_is_value(count, 1))
+            x = repeat(im, x, d, count);
+    }
+    import_give(im, node, 0, x);
+}
+
 /* ---- concatenation ---- */
 
-/* Vectors that are all known, one after the other; NULL when one is not. */
-static const Known *concat_known(Import *im, const OnnxNode *node) {
-    uint32_t count = 0;
+/* True when some input is a vector of known whole numbers, as in a list of sizes. */
+static bool has_sizes(const OnnxNode *node) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         const Known *part = import_known(node, i);
-        if (!part || part->is_scalar || part->dtype != import_known(node, 0)->dtype) return NULL;
-        count += part->count;
-        if (count > KNOWN_MAX_COUNT) return NULL;
+        if (known_is_integer(part) && !part->is_scalar) return true;
     }
-    Known *all = known_make(im, import_known(node, 0)->dtype, false, count);
-    count = 0;
-    for (uint32_t i = 0; i < node->input_count && all; i++) {
-        const Known *part = import_known(node, i);
-        if (part->count) memcpy(all->items + count, part->items, part->count * sizeof *part->items);
-        count += part->count;
+    return false;
+}
+
+/* Vectors of numbers one after the other; NULL when they are none. Among known sizes, those that depend
+ * on the data count as known, too. */
+static const Known *concat_known(Import *im, const OnnxNode *node) {
+    bool sizes = has_sizes(node);
+    const Known *all = NULL;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        OnnxValue *input = import_input(node, i);
+        const Known *part = input ? input->known : NULL;
+        if (!part && input && sizes) part = import_data_dependent(im, input);
+        if (!part || part->is_scalar || (all && part->dtype != all->dtype)) return NULL;
+        all = all ? known_join(im, all, part) : part;
+        if (!all) return NULL;
     }
     return all;
 }

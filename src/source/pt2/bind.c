@@ -43,12 +43,17 @@ TensorMeta reader_meta(Reader *r, const char *name) {
     return meta;
 }
 
+bool reader_is_complex(Reader *r, const char *name) {
+    json_t *types = json_object_get(r->graph, "tensor_values");
+    return name && schema_is_complex(json_object_get(types, name));
+}
+
 /* The call of the node that made a view, for making it again or writing through it. */
 static Call view_call(Reader *r, const Binding *binding) {
     const char *target = json_string_value(json_object_get(binding->node, "target"));
     Call call = {.r = r, .b = &r->b, .node = binding->node};
     if (target && strncmp(target, "torch.ops.", 10) == 0) target += 10;
-    call.how = target ? translate_find(target) : NULL;
+    call.how = target ? translate_row(r, binding->node, target) : NULL;
     return call;
 }
 

@@ -63,8 +63,10 @@ static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, json_t **out, ferr
     const char *where = arena_format(&pt2->arena, "%s: %s", pt2->path, from->name);
     TRY(json_parse(where, bytes, from->size, out, error));
     if (json_is_object(*out)) return FERRY_OK;
-    return error_set(error, FERRY_BAD_FORMAT, where, "expected a JSON object, found %s",
-                     json_kind(*out));
+    error_set(error, FERRY_BAD_FORMAT, where, "expected a JSON object, found %s", json_kind(*out));
+    json_decref(*out);
+    *out = NULL;
+    return FERRY_BAD_FORMAT;
 }
 
 static ferry_status check_version(const Pt2 *pt2, ferry_error *error) {

@@ -200,11 +200,17 @@ static void translate_col2im(Call *c) {
     } else {
         const Sym *columns[] = {planes, build_const(c->b, k.kernel[0] * k.kernel[1]), count[0],
                                 count[1]};
-        x = convolve(c, build_view(c->b, x, columns, 4), &k, true);
+        Columns whole = k;
+        whole.padding[0] = whole.padding[1] = 0;
+        x = convolve(c, build_view(c->b, x, columns, 4), &whole, true);
         if (!build_ok(c->b)) return;
-        const Sym *none = build_const(c->b, 0);
-        const Sym *pads[] = {none, sym_sub(symbols, image[1], x->shape[3]), none,
-                             sym_sub(symbols, image[0], x->shape[2])};
+        const Sym *pads[4]; /* what was padding goes, what no window reached comes */
+        for (uint32_t i = 0; i < 2; i++) {
+            const Sym *start = build_const(c->b, -k.padding[1 - i]);
+            pads[2 * i] = start;
+            pads[2 * i + 1] =
+                sym_sub(symbols, sym_sub(symbols, image[1 - i], x->shape[3 - i]), start);
+        }
         x = make_pad(c, x, pads, 4, "constant", 0);
     }
     result_set(c, 0, build_view(c->b, x, meta.sizes, meta.rank));

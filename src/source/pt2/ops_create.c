@@ -21,12 +21,23 @@ static void translate_ones(Call *c) {
     fill_with(c, arg_int(c->b, 1));
 }
 
+/* A number, or a float that is computed from sizes. */
+static void fill_with_argument(Call *c, const char *name) {
+    TensorMeta meta = result_meta(c, 0);
+    if (!take_is_tensor(c, name)) {
+        fill_with(c, take_scalar(c, name));
+        return;
+    }
+    Value *value = promote_to(c, take_tensor(c, name), meta.dtype);
+    result_set(c, 0, meta.rank ? build_expand(c->b, value, meta.sizes, meta.rank) : value);
+}
+
 static void translate_full(Call *c) {
-    fill_with(c, take_scalar(c, "fill_value"));
+    fill_with_argument(c, "fill_value");
 }
 
 static void translate_scalar_tensor(Call *c) {
-    fill_with(c, take_scalar(c, "s"));
+    fill_with_argument(c, "s");
 }
 
 /* A bound of arange as an integer expression, when it is one. */

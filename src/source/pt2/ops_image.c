@@ -125,7 +125,7 @@ static void translate_upsample(Call *c) {
     take_scales(c, x->rank - 2, scales);
     if (x->rank == 3) {
         const Sym *size[] = {build_const(c->b, 1), meta.sizes[2]};
-        x = resize(c, build_unsqueeze(c->b, x, 2), size, (double[]){0, scales[0]});
+        x = resize(c, build_unsqueeze(c->b, x, 2), size, (double[]){1, scales[0]});
         x = build_squeeze(c->b, x, 2);
     } else if (x->rank == 4) {
         x = resize(c, x, meta.sizes + 2, scales);

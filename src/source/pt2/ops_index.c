@@ -266,6 +266,22 @@ static void translate_index_add(Call *c) {
     result_set(c, 0, scatter_reduce(c, self, dim, index, source, "sum"));
 }
 
+/* gather with sizes broadcast, but for the chosen dimension. */
+static void translate_take_along(Call *c) {
+    Value *self = self_of(c), *index = take_tensor(c, "indices");
+    TensorMeta meta = result_meta(c, 0);
+    bool flat = !take_has(c, "dim");
+    const Sym *line[] = {build_const(c->b, -1)}, *shape[FERRY_MAX_RANK];
+    if (flat) self = build_view(c->b, self, line, 1), index = build_view(c->b, index, line, 1);
+    uint32_t dim = flat ? 0 : take_dim(c, "dim", 0, self->rank);
+    if (!build_ok(c->b) || meta.rank != self->rank) return;
+    index = build_expand(c->b, index, meta.sizes, meta.rank);
+    memcpy(shape, meta.sizes, meta.rank * sizeof *shape);
+    shape[dim] = self->shape[dim];
+    result_set(c, 0,
+               build_gather(c->b, build_expand(c->b, self, shape, meta.rank), (int)dim, index));
+}
+
 /* ---- scatter ---- */
 
 /* The source in the shape of the index: the first elements of each dimension, or a repeated number. */
@@ -349,6 +365,7 @@ const Translation translate_indexing[] = {
     SIMPLE("aten.index_fill.int_Scalar", translate_index_fill),
     SIMPLE("aten.index_fill.int_Tensor", translate_index_fill),
     SIMPLE("aten.index_add.default", translate_index_add),
+    SIMPLE("aten.take_along_dim.default", translate_take_along),
     SIMPLE("aten.scatter.src", translate_scatter),
     SIMPLE("aten.scatter.value", translate_scatter),
     SIMPLE("aten.scatter.reduce", translate_scatter),

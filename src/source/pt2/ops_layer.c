@@ -4,10 +4,18 @@
 #include <math.h>
 #include <string.h>
 
+/* A weight of one dimension gives one feature, which has no dimension then. */
 static void translate_linear(Call *c) {
-    result_set(c, 0,
-               build_linear(c->b, take_tensor(c, "input"), take_tensor(c, "weight"),
-                            take_optional_tensor(c, "bias")));
+    Value *input = take_tensor(c, "input"), *weight = take_tensor(c, "weight");
+    Value *bias = take_optional_tensor(c, "bias");
+    if (!build_ok(c->b)) return;
+    if (weight->rank != 1) {
+        result_set(c, 0, build_linear(c->b, input, weight, bias));
+        return;
+    }
+    Value *product = build_linear(c->b, input, build_unsqueeze(c->b, weight, 0), NULL);
+    product = build_squeeze(c->b, product, -1);
+    result_set(c, 0, bias ? build_add(c->b, product, bias) : product);
 }
 
 /* matmul of any ranks: a vector is a row or a column for the time. */

@@ -153,14 +153,14 @@ static Value *maximum_places(Call *c, Value *x, const Pool *p, const Sym *const 
 
 /* Both results of a pool that also says where its maxima are. */
 static void set_maxima(Call *c, Value *x, const Pool *p) {
-    Value *result = pool(c, as_batch(c, x, p->count), OP_MAX_POOL, p);
-    TensorMeta meta = result_meta(c, 0);
+    bool single = x->rank == p->count + 1;
+    x = as_batch(c, x, p->count);
+    Value *result = pool(c, x, OP_MAX_POOL, p);
     if (!build_ok(c->b)) return;
-    result_set(c, 0, build_view(c->b, result, meta.sizes, meta.rank));
+    result_set(c, 0, single ? build_squeeze(c->b, result, 0) : result);
     if (result_count(c) == 1 || p->count == 3) return;
     Pool image = *p;
     const Sym *out[2] = {build_const(c->b, 1), result->shape[result->rank - 1]};
-    x = as_batch(c, x, p->count);
     if (p->count == 1) {
         image = (Pool){.kernel = {1, p->kernel[0]},
                        .stride = {1, p->stride[0]},
@@ -171,7 +171,8 @@ static void set_maxima(Call *c, Value *x, const Pool *p) {
         out[0] = result->shape[2];
     }
     Value *places = maximum_places(c, x, &image, out);
-    result_set(c, 1, build_view(c->b, places, meta.sizes, meta.rank));
+    if (p->count == 1) places = build_squeeze(c->b, places, 2);
+    result_set(c, 1, single ? build_squeeze(c->b, places, 0) : places);
 }
 
 static void translate_max_pool(Call *c) {
@@ -202,7 +203,7 @@ static Value *pad_windows(Call *c, Value *x, Pool *p, const Sym *const *out) {
 
 static void translate_avg_pool(Call *c) {
     Pool p = take_pool(c);
-    Value *x = as_batch(c, take_tensor(c, "self"), p.count);
+    Value *self = take_tensor(c, "self"), *x = as_batch(c, self, p.count);
     TensorMeta meta = result_meta(c, 0);
     if (!build_ok(c->b)) return;
     double factor = 1;
@@ -213,7 +214,7 @@ static void translate_avg_pool(Call *c) {
     }
     Value *result = pool(c, x, OP_AVG_POOL, &p);
     if (factor != 1) result = build_scalar(c->b, OP_MUL_SCALAR, result, factor);
-    result_set(c, 0, build_view(c->b, result, meta.sizes, meta.rank));
+    result_set(c, 0, self->rank == p.count + 1 ? build_squeeze(c->b, result, 0) : result);
 }
 
 /* ---- adaptive windows ---- */
@@ -265,6 +266,33 @@ static Value *adapt_dimension(Call *c, Value *x, int dim, const Sym *out, bool a
     return build_transpose(c->b, moved, dim, -1);
 }
 
+/* Where in its plane the maximum of each window is. */
+static Value *adaptive_places(Call *c, Value *x, const Sym *const *out, uint32_t count) {
+    SymTable *symbols = &c->b->program->symbols;
+    const Sym *one = build_const(c->b, 1), *sizes[FERRY_MAX_RANK], *flat[FERRY_MAX_RANK];
+    uint32_t outer = x->rank - count;
+    const Sym *const *in = x->shape + outer, *area = shape_count(symbols, count, in);
+    Value *mask = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t d = 0; d < count; d++) {
+            sizes[d] = d == i ? out[d] : one;
+            sizes[count + d] = d == i ? in[d] : one;
+        }
+        Value *part = build_view(c->b, adaptive_mask(c, in[i], out[i]), sizes, 2 * count);
+        mask = mask ? build_binary(c->b, OP_AND, mask, part) : part;
+    }
+    memcpy(flat, x->shape, outer * sizeof *flat);
+    for (uint32_t d = 0; d < count; d++) {
+        sizes[d] = out[d];
+        flat[outer + d] = one;
+    }
+    sizes[count] = flat[outer + count] = area;
+    mask = build_view(c->b, mask, sizes, count + 1);
+    x = build_view(c->b, x, flat, outer + count + 1);
+    Value *lowest = build_full(c->b, NULL, 0, -INFINITY, x->dtype);
+    return build_reduce(c->b, OP_ARGMAX, build_where(c->b, mask, x, lowest), -1, false);
+}
+
 static void translate_adaptive_pool(Call *c) {
     Value *x = take_tensor(c, "self");
     uint32_t count = spatial_dimensions(c);
@@ -281,9 +309,10 @@ static void translate_adaptive_pool(Call *c) {
     for (uint32_t i = 0; i < count; i++) whole = whole && sym_is_value(out[i], 1);
     if (average && !whole && adaptive_windows(x, out, count, &p)) {
         Value *result = pool(c, as_batch(c, x, count), OP_AVG_POOL, &p);
-        result_set(c, 0, build_view(c->b, result, meta.sizes, meta.rank));
+        result_set(c, 0, x->rank == count + 1 ? build_squeeze(c->b, result, 0) : result);
         return;
     }
+    if (result_count(c) > 1) result_set(c, 1, adaptive_places(c, x, out, count));
     for (uint32_t i = 0; i < count; i++)
         x = adapt_dimension(c, x, (int)(meta.rank - count + i), out[i], average);
     result_set(c, 0, x);

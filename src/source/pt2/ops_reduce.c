@@ -36,7 +36,7 @@ static void translate_reduction(Call *c) {
     }
     const Arg args[] = {arg_tensor(promote_to(c, self, dtype)), arg_ints(c->b, dims, count),
                         arg_bool(take_bool(c, "keepdim", false))};
-    result_set(c, 0, build_op(c->b, c->how->op, args, 3));
+    result_set(c, 0, promote_to(c, build_op(c->b, c->how->op, args, 3), dtype));
 }
 
 static void translate_any(Call *c) {
@@ -77,7 +77,8 @@ static void translate_extremum_dim(Call *c) {
 
 static void translate_cumsum(Call *c) {
     Value *self = promote_to(c, take_tensor(c, "self"), result_dtype(c));
-    result_set(c, 0, build_cumsum(c->b, self, (int)take_dim(c, "dim", 0, self->rank)));
+    Value *sums = build_cumsum(c->b, self, (int)take_dim(c, "dim", 0, self->rank));
+    result_set(c, 0, promote_to(c, sums, result_dtype(c)));
 }
 
 static void translate_softmax(Call *c) {
@@ -85,25 +86,6 @@ static void translate_softmax(Call *c) {
     Value *result = build_softmax(c->b, self, (int)take_dim(c, "dim", 0, self->rank));
     bool logarithm = strstr(c->how->target, "log_softmax") != NULL;
     result_set(c, 0, logarithm ? build_unary(c->b, OP_LOG, result) : result);
-}
-
-/* The norm of order 2, 1 or infinity over some dimensions. */
-static void translate_vector_norm(Call *c) {
-    Value *self = promote_to(c, take_tensor(c, "self"), result_dtype(c));
-    double order = take_float(c, "ord", 2);
-    int64_t dims[FERRY_MAX_RANK];
-    uint32_t count = take_has(c, "dim") ? take_ints(c, "dim", dims, FERRY_MAX_RANK) : 0;
-    for (uint32_t d = 0; count == 0 && d < self->rank; d++) dims[d] = d;
-    if (count == 0) count = self->rank;
-    if (order != 2 && order != 1) {
-        take_fail(c, FERRY_UNSUPPORTED, "a norm of order %g", order);
-        return;
-    }
-    Value *powers = order == 2 ? build_mul(c->b, self, self) : build_unary(c->b, OP_ABS, self);
-    const Arg args[] = {arg_tensor(powers), arg_ints(c->b, dims, count),
-                        arg_bool(take_bool(c, "keepdim", false))};
-    Value *sum = build_op(c->b, OP_SUM, args, 3);
-    result_set(c, 0, order == 2 ? build_unary(c->b, OP_SQRT, sum) : sum);
 }
 
 #define SIMPLE(target, function)                                                                   \
@@ -137,6 +119,5 @@ const Translation translate_reduce[] = {
     SIMPLE("aten._softmax.default", translate_softmax),
     SIMPLE("aten.log_softmax.int", translate_softmax),
     SIMPLE("aten._log_softmax.default", translate_softmax),
-    SIMPLE("aten.linalg_vector_norm.default", translate_vector_norm),
     {0},
 };

@@ -16,11 +16,15 @@ static Value *write_reshaped(Call *c, Value *base, Value *updated, uint32_t inde
     return build_view(c->b, updated, base->shape, base->rank);
 }
 
-/* view, reshape, unflatten and others whose result the file gives the sizes of. */
+/* view and reshape. A size of -1 is what the file declares, which is simpler than a quotient. */
 static void translate_view(Call *c) {
     const Sym *size[FERRY_MAX_RANK];
+    TensorMeta meta = result_meta(c, 0);
     uint32_t rank = take_syms(c, "size", size, FERRY_MAX_RANK);
     if (rank == 0) rank = take_syms(c, "shape", size, FERRY_MAX_RANK);
+    for (uint32_t d = 0; d < rank && rank == meta.rank; d++) {
+        if (sym_is_value(size[d], -1)) size[d] = meta.sizes[d];
+    }
     result_set(c, 0, build_view(c->b, self_of(c), size, rank));
 }
 
@@ -153,15 +157,29 @@ static void translate_movedim(Call *c) {
 
 /* ---- slices ---- */
 
-/* A bound as ATen reads it: negative counts from the end; then into [0, size]. */
-static const Sym *bound(Call *c, const char *name, int64_t otherwise, const Sym *size) {
-    SymTable *symbols = &c->b->program->symbols;
+/* Does an argument count from the end? The program was traced for one sign of it; where the range
+ * leaves both open, the hint that the file keeps tells which. */
+static bool counts_from_end(Call *c, const char *name, const Sym *value) {
+    if (value->lower >= 0 || value->upper < 0) return value->upper < 0;
+    const json_t *inner = json_object_get(take_arg(c, name), "as_sym_int");
+    const char *size = json_string_value(json_object_get(inner, "as_name"));
+    const json_t *known = json_object_get(c->r->graph, "sym_int_values");
+    const json_t *expression =
+        size ? json_object_get(json_object_get(known, size), "as_expr") : NULL;
+    const json_t *hint = json_object_get(json_object_get(expression, "hint"), "as_int");
+    return hint ? json_integer_value(hint) < 0 : value->upper == 0;
+}
+
+/* A bound that counts from the end, counted from the front. */
+static const Sym *from_front(Call *c, const char *name, int64_t otherwise, const Sym *size) {
     const Sym *value = take_sym(c, name, otherwise);
-    if (sym_is_value(value, INT64_MAX)) return size;
-    if (value->upper < 0 || (sym_is_const(value) && value->value < 0))
-        value = sym_add(symbols, value, size);
-    value = sym_max(symbols, value, build_const(c->b, 0));
-    return sym_min(symbols, value, size);
+    if (!counts_from_end(c, name, value)) return value;
+    return sym_add(&c->b->program->symbols, value, size);
+}
+
+static const Sym *clamp(Call *c, const Sym *value, const Sym *size) {
+    SymTable *symbols = &c->b->program->symbols;
+    return sym_min(symbols, sym_max(symbols, value, build_const(c->b, 0)), size);
 }
 
 typedef struct Range {
@@ -173,8 +191,11 @@ typedef struct Range {
 static Range read_range(Call *c, const Value *self) {
     Range range = {.dim = take_dim(c, "dim", 0, self->rank), .step = take_int(c, "step", 1)};
     const Sym *size = build_dim(c->b, self, (int)range.dim);
-    range.start = bound(c, "start", 0, size);
-    range.end = bound(c, "end", INT64_MAX, size);
+    range.start = from_front(c, "start", 0, size);
+    /* The operation clamps the start itself: clamped here, expressions would grow. */
+    if (range.start->lower < 0) range.start = clamp(c, range.start, size);
+    range.end = from_front(c, "end", INT64_MAX, size);
+    range.end = sym_is_value(range.end, INT64_MAX) ? size : clamp(c, range.end, size);
     return range;
 }
 
@@ -207,8 +228,13 @@ static Value *replace_range(Call *c, Value *base, Value *updated, uint32_t dim, 
 static Value *write_sliced(Call *c, Value *base, Value *updated, uint32_t index) {
     Range range = read_range(c, base);
     (void)index;
-    if (range.step != 1)
-        return take_fail(c, FERRY_UNSUPPORTED, "writing through a slice with a step");
+    if (range.step != 1) {
+        const Arg places[] = {arg_sym(range.start), arg_sym(range.end), arg_int(c->b, range.step),
+                              arg_dtype(FERRY_I64)};
+        const Arg args[] = {arg_tensor(base), arg_int(c->b, range.dim),
+                            arg_tensor(build_op(c->b, OP_ARANGE, places, 4)), arg_tensor(updated)};
+        return build_op(c->b, OP_INDEX_COPY, args, 4);
+    }
     return replace_range(c, base, updated, range.dim, range.start, range.end);
 }
 
@@ -363,12 +389,18 @@ static void translate_stack(Call *c) {
     if (count) result_set(c, 0, count == 1 ? parts[0] : build_cat(c->b, parts, count, (int)dim));
 }
 
-/* repeat: [r0, r1, ..] copies along each dimension: a new dimension before it, expanded. */
+/* repeat, tile: [r0, r1, ..] copies along each dimension: a new dimension before it, expanded. */
 static void translate_repeat(Call *c) {
     Value *x = self_of(c);
     const Sym *repeats[FERRY_MAX_RANK], *size[FERRY_MAX_RANK];
-    uint32_t rank = take_syms(c, "repeats", repeats, FERRY_MAX_RANK);
+    const char *name = take_has(c, "dims") ? "dims" : "repeats";
+    uint32_t rank = take_syms(c, name, repeats, FERRY_MAX_RANK);
     if (!build_ok(c->b)) return;
+    if (rank < x->rank) { /* tile: the last dimensions are meant */
+        memmove(repeats + x->rank - rank, repeats, rank * sizeof *repeats);
+        for (uint32_t d = 0; d < x->rank - rank; d++) repeats[d] = build_const(c->b, 1);
+        rank = x->rank;
+    }
     for (uint32_t d = 0; d < rank; d++) {
         size[d] = d + x->rank < rank ? build_const(c->b, 1) : x->shape[d - (rank - x->rank)];
     }
@@ -457,6 +489,7 @@ const Translation translate_shape[] = {
     SIMPLE("aten.concat.default", translate_cat),
     SIMPLE("aten.stack.default", translate_stack),
     SIMPLE("aten.repeat.default", translate_repeat),
+    SIMPLE("aten.tile.default", translate_repeat),
     SIMPLE("aten.repeat_interleave.self_int", translate_repeat_interleave),
     {0},
 };

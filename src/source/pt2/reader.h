@@ -50,6 +50,9 @@ void reader_write(Reader *r, const char *name, Value *value);
 /* The type that the file declares for a tensor. */
 TensorMeta reader_meta(Reader *r, const char *name);
 
+/* Does the file say that the tensor holds complex numbers? */
+bool reader_is_complex(Reader *r, const char *name);
+
 /* Fail at the node at hand. */
 Value *reader_fail(Reader *r, ferry_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -93,7 +96,8 @@ uint32_t take_tensors(Call *c, const char *name, Value **out, uint32_t most);
 /* A dimension argument, counted from the front, for a tensor of `rank` dimensions. */
 uint32_t take_dim(Call *c, const char *name, int64_t otherwise, uint32_t rank);
 
-/* The name of a tensor argument in the graph, or NULL. */
+/* The name of a tensor argument in the graph, or NULL. A float that is computed from sizes is a 0-d
+ * float32 tensor here. */
 const char *take_tensor_name(Call *c, const char *name);
 
 /* Declared types of the results. */
@@ -130,11 +134,14 @@ typedef struct Translation {
 /* The tables; each ends with a null target. */
 extern const Translation translate_elementwise[], translate_shape[], translate_create[],
     translate_reduce[], translate_layer[];
-extern const Translation translate_indexing[];
+extern const Translation translate_indexing[], translate_order[], translate_math[],
+    translate_binary[], translate_arrange[], translate_product[], translate_stats[],
+    translate_complexes[];
 extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[];
 
-/* The row for a target without "torch.ops.", or NULL. */
-const Translation *translate_find(const char *target);
+/* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
+ * rows of their own. */
+const Translation *translate_row(Reader *r, const json_t *node, const char *target);
 
 /* Translate every node of the graph. */
 void translate_graph(Reader *r);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct Srepr {
     SymTable *table;
     const char *text, *next;
     int depth;
+    int64_t divisor; /* of what is being read: floats are fractions */
     ferry_status status;
     ferry_error *error;
 } Srepr;
@@ -64,6 +66,26 @@ static const Sym *srepr_integer(Srepr *p) {
     return sym_const(p->table, value);
 }
 
+/* Float('0.75', precision=53), after the bracket: the simplest fraction that it is, 3 by a divisor
+ * of 4. Scale factors of sizes are such numbers. */
+static const Sym *srepr_float(Srepr *p) {
+    enum { MOST = 4096 };
+    char *end;
+    if (!srepr_accept(p, '\'')) return srepr_fail(p, "expected a quoted number");
+    double number = strtod(p->next, &end);
+    if (end == p->next || *end != '\'' || !strchr(end, ')') || !(fabs(number) < 1e9)) {
+        return srepr_fail(p, "expected a quoted number");
+    }
+    p->next = strchr(end, ')') + 1;
+    for (int64_t divisor = 1; divisor <= MOST; divisor++) {
+        double scaled = number * (double)divisor;
+        if (fabs(scaled - round(scaled)) > 1e-12 * fabs(scaled)) continue;
+        if (__builtin_mul_overflow(p->divisor, divisor, &p->divisor)) break;
+        return sym_const(p->table, (int64_t)round(scaled));
+    }
+    return srepr_fail(p, "no simple fraction");
+}
+
 static const Sym *srepr_expression(Srepr *p);
 
 static const Sym *power(SymTable *table, const Sym *base, const Sym *exponent) {
@@ -74,23 +96,29 @@ static const Sym *power(SymTable *table, const Sym *base, const Sym *exponent) {
 
 typedef const Sym *(*SymFunction)(SymTable *table, const Sym *a, const Sym *b);
 
+/* What a function makes of operands that are fractions. */
+typedef enum Fractions { REFUSES, MULTIPLIES, ROUNDS } Fractions;
+
 static const struct {
     const char *name;
     SymFunction apply;
     bool variadic;
+    Fractions fractions;
 } srepr_functions[] = {
-    {"Add", sym_add, true},
-    {"Mul", sym_mul, true},
-    {"Max", sym_max, true},
-    {"Min", sym_min, true},
-    {"FloorDiv", sym_floordiv, false},
-    {"CleanDiv", sym_floordiv, false},
-    {"Mod", sym_mod, false},
-    {"PythonMod", sym_mod, false},
-    {"Pow", NULL, false},
-    {"PowByNatural", NULL, false},
-    {"ToFloat", NULL, true},
-    {"Identity", NULL, true},
+    {"Add", sym_add, true, REFUSES},
+    {"Mul", sym_mul, true, MULTIPLIES},
+    {"Max", sym_max, true, REFUSES},
+    {"Min", sym_min, true, REFUSES},
+    {"FloorDiv", sym_floordiv, false, REFUSES},
+    {"CleanDiv", sym_floordiv, false, REFUSES},
+    {"Mod", sym_mod, false, REFUSES},
+    {"PythonMod", sym_mod, false, REFUSES},
+    {"Pow", NULL, false, REFUSES},
+    {"PowByNatural", NULL, false, REFUSES},
+    {"ToFloat", NULL, true, MULTIPLIES},
+    {"Identity", NULL, true, MULTIPLIES},
+    {"TruncToInt", NULL, true, ROUNDS},
+    {"FloorToInt", NULL, true, ROUNDS},
 };
 
 static const Sym *srepr_apply(Srepr *p, size_t function, const Sym *const *operands, size_t count) {
@@ -109,6 +137,20 @@ static const Sym *srepr_apply(Srepr *p, size_t function, const Sym *const *opera
     return result;
 }
 
+/* Bring what a call made, a number over p->divisor, under what stands around the call. */
+static const Sym *srepr_fraction(Srepr *p, size_t function, const Sym *made, int64_t outer) {
+    Fractions fractions = srepr_functions[function].fractions;
+    if (fractions == ROUNDS) {
+        made = sym_floordiv(p->table, made, sym_const(p->table, p->divisor));
+        p->divisor = 1;
+    } else if (fractions == REFUSES && p->divisor != 1) {
+        return srepr_fail(p, "unsupported arithmetic on fractions");
+    }
+    if (__builtin_mul_overflow(p->divisor, outer, &p->divisor))
+        return srepr_fail(p, "a number is out of range");
+    return made;
+}
+
 static const Sym *srepr_call(Srepr *p, const char *name, size_t length) {
     const Sym *operands[MAX_OPERANDS];
     size_t function = 0, count = 0, known = sizeof srepr_functions / sizeof *srepr_functions;
@@ -117,12 +159,15 @@ static const Sym *srepr_call(Srepr *p, const char *name, size_t length) {
         function++;
     }
     if (function == known) return srepr_fail(p, "unsupported function");
+    int64_t outer = p->divisor;
+    p->divisor = 1;
     do {
         if (count == MAX_OPERANDS) return srepr_fail(p, "too many arguments");
         operands[count++] = srepr_expression(p);
     } while (p->status == FERRY_OK && srepr_accept(p, ','));
     if (!srepr_accept(p, ')')) return srepr_fail(p, "expected ')'");
-    return p->status == FERRY_OK ? srepr_apply(p, function, operands, count) : operands[0];
+    if (p->status != FERRY_OK) return operands[0];
+    return srepr_fraction(p, function, srepr_apply(p, function, operands, count), outer);
 }
 
 static const Sym *srepr_expression(Srepr *p) {
@@ -141,6 +186,8 @@ static const Sym *srepr_expression(Srepr *p) {
     } else if (length == 7 && !memcmp(name, "Integer", 7)) {
         result = srepr_integer(p);
         if (!srepr_accept(p, ')')) srepr_fail(p, "expected ')'");
+    } else if (length == 5 && !memcmp(name, "Float", 5)) {
+        result = srepr_float(p);
     } else {
         result = srepr_call(p, name, length);
     }
@@ -149,8 +196,9 @@ static const Sym *srepr_expression(Srepr *p) {
 }
 
 ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error) {
-    Srepr parser = {.table = table, .text = text, .next = text, .error = error};
+    Srepr parser = {.table = table, .text = text, .next = text, .divisor = 1, .error = error};
     *out = srepr_expression(&parser);
+    if (parser.status == FERRY_OK && parser.divisor != 1) srepr_fail(&parser, "no whole number");
     if (parser.status == FERRY_OK && *parser.next) srepr_fail(&parser, "unexpected text");
     return parser.status;
 }
@@ -177,6 +225,34 @@ static ferry_status read_syms(SymTable *table, const json_t *list, const Sym **o
     return FERRY_OK;
 }
 
+/* Complex numbers are pairs of real ones: a last dimension of 2. */
+static const struct {
+    int64_t number;
+    ferry_dtype part;
+} complex_types[] = {{9, FERRY_F16}, {10, FERRY_F32}, {11, FERRY_F64}};
+
+static ferry_dtype complex_part(const json_t *json) {
+    int64_t number = json_integer_value(json_object_get(json, "dtype"));
+    for (size_t i = 0; i < sizeof complex_types / sizeof *complex_types; i++) {
+        if (complex_types[i].number == number) return complex_types[i].part;
+    }
+    return FERRY_DTYPE_NONE;
+}
+
+bool schema_is_complex(const json_t *json) {
+    return complex_part(json) != FERRY_DTYPE_NONE;
+}
+
+static void add_parts(SymTable *table, const json_t *json, TensorMeta *meta) {
+    const Sym *two = sym_const(table, 2);
+    for (uint32_t d = 0; d < meta->rank; d++)
+        meta->strides[d] = sym_mul(table, meta->strides[d], two);
+    meta->dtype = complex_part(json);
+    meta->sizes[meta->rank] = two;
+    meta->strides[meta->rank++] = sym_const(table, 1);
+    meta->offset = sym_mul(table, meta->offset, two);
+}
+
 ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
                            ferry_error *error) {
     json_t *sizes = json_object_get(json, "sizes"), *strides = json_object_get(json, "strides");
@@ -187,7 +263,7 @@ ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name
         return error_set(error, FERRY_BAD_FORMAT, name,
                          "expected a tensor type with \"sizes\" and \"strides\" of one length");
     }
-    if (rank > FERRY_MAX_RANK) {
+    if (rank + schema_is_complex(json) > FERRY_MAX_RANK) {
         return error_set(error, FERRY_UNSUPPORTED, name, "a tensor of rank %zu (at most %d)", rank,
                          FERRY_MAX_RANK);
     }
@@ -196,7 +272,9 @@ ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name
     TRY(read_syms(table, sizes, out->sizes, rank, error));
     TRY(read_syms(table, strides, out->strides, rank, error));
     json_t *offset = json_object_get(json, "storage_offset");
-    return offset ? schema_sym(table, offset, &out->offset, error) : FERRY_OK;
+    if (offset) TRY(schema_sym(table, offset, &out->offset, error));
+    if (schema_is_complex(json)) add_parts(table, json, out);
+    return FERRY_OK;
 }
 
 bool schema_is_contiguous(SymTable *table, const TensorMeta *meta) {

@@ -22,6 +22,9 @@ ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, fe
 /* A SymPy expression as srepr writes it. */
 ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error);
 
+/* Complex tensors are of real numbers with a last dimension of 2. */
+bool schema_is_complex(const json_t *json);
+
 ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
                            ferry_error *error);
 

@@ -43,7 +43,9 @@ static void wrong_kind(Call *c, const char *name, const char *expected) {
 }
 
 const char *take_tensor_name(Call *c, const char *name) {
-    return json_string_value(json_object_get(member(take_arg(c, name), "as_tensor"), "name"));
+    const json_t *arg = take_arg(c, name), *number = member(arg, "as_sym_float");
+    if (number) return json_string_value(json_object_get(number, "as_name"));
+    return json_string_value(json_object_get(member(arg, "as_tensor"), "name"));
 }
 
 bool take_is_tensor(Call *c, const char *name) {
@@ -129,6 +131,8 @@ Arg take_scalar(Call *c, const char *name) {
     if (member(arg, "as_bool")) return arg_bool(json_is_true(member(arg, "as_bool")));
     if (member(arg, "as_float") && read_number(member(arg, "as_float"), &number))
         return arg_float(number);
+    const json_t *known = json_object_get(member(arg, "as_sym_float"), "as_float");
+    if (known && read_number(known, &number)) return arg_float(number);
     if (member(arg, "as_int") || member(arg, "as_sym_int")) return arg_sym(read_sym(c, name, arg));
     wrong_kind(c, name, "a number");
     return arg_float(0);

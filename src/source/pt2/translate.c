@@ -5,17 +5,42 @@
 #include <string.h>
 
 static const Translation *const tables[] = {
-    translate_elementwise, translate_shape, translate_create, translate_reduce, translate_layer,
-    translate_indexing,    translate_conv,  translate_pool,   translate_norm,   translate_image,
+    translate_elementwise, translate_shape,    translate_create,  translate_reduce,
+    translate_layer,       translate_indexing, translate_conv,    translate_pool,
+    translate_norm,        translate_image,    translate_order,   translate_math,
+    translate_binary,      translate_arrange,  translate_product, translate_stats,
 };
 
-const Translation *translate_find(const char *target) {
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        for (const Translation *row = tables[i]; row->target; row++) {
-            if (strcmp(row->target, target) == 0) return row;
-        }
+static const Translation *find_in(const Translation *row, const char *target) {
+    for (; row->target; row++) {
+        if (strcmp(row->target, target) == 0) return row;
     }
     return NULL;
+}
+
+static bool is_complex(Reader *r, const json_t *arg) {
+    return reader_is_complex(
+        r, json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name")));
+}
+
+static bool has_complex(Reader *r, const json_t *node) {
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(node, "outputs"), i, entry) {
+        if (is_complex(r, entry)) return true;
+    }
+    json_array_foreach(json_object_get(node, "inputs"), i, entry) {
+        if (is_complex(r, json_object_get(entry, "arg"))) return true;
+    }
+    return false;
+}
+
+const Translation *translate_row(Reader *r, const json_t *node, const char *target) {
+    const Translation *found = NULL;
+    if (has_complex(r, node)) return find_in(translate_complexes, target);
+    for (size_t i = 0; !found && i < sizeof tables / sizeof *tables; i++)
+        found = find_in(tables[i], target);
+    return found;
 }
 
 /* Nodes whose results are sizes, which the file's own expressions give, or that assert something. */
@@ -37,6 +62,43 @@ static bool is_bookkeeping(const char *target) {
         if (strcmp(target, ignored[i]) == 0) return true;
     }
     return false;
+}
+
+/* A float computed from sizes: a 0-d float32 tensor under the name of the result. */
+static void translate_number(Reader *r, const json_t *node, const char *target) {
+    static const struct {
+        const char *target;
+        Op op;
+    } operations[] = {{"_operator.add", OP_ADD},
+                      {"_operator.sub", OP_SUB},
+                      {"_operator.mul", OP_MUL},
+                      {"_operator.truediv", OP_DIV},
+                      {"_operator.pow", OP_POW}};
+    const json_t *output = json_array_get(json_object_get(node, "outputs"), 0);
+    const char *name =
+        json_string_value(json_object_get(json_object_get(output, "as_sym_float"), "as_name"));
+    Call call = {.r = r, .b = &r->b, .node = node};
+    if (!name) return;
+    Value *sides[2] = {&r->b.poison, &r->b.poison};
+    for (int i = 0; i < 2; i++) {
+        const char *side = i ? "b" : "a";
+        if (!take_has(&call, side)) continue;
+        Arg scalar = take_is_tensor(&call, side) ? arg_none() : take_scalar(&call, side);
+        if (scalar.kind == VALUE_NONE)
+            sides[i] = take_tensor(&call, side);
+        else if (scalar.kind == VALUE_INT)
+            sides[i] = build_scalar_tensor(&r->b, scalar.integer, FERRY_F32);
+        else
+            sides[i] = build_full(&r->b, NULL, 0, take_float(&call, side, 0), FERRY_F32);
+    }
+    if (strcmp(target, "torch.sym_float") == 0) {
+        reader_bind(r, name, sides[0]);
+        return;
+    }
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (strcmp(operations[i].target, target) != 0) continue;
+        reader_bind(r, name, build_binary(&r->b, operations[i].op, sides[0], sides[1]));
+    }
 }
 
 /* "aten.add_.Tensor" -> "aten.add.Tensor"; false when the name is not that of an in-place op. */
@@ -153,11 +215,15 @@ static void translate_node(Reader *r, const json_t *node) {
         return;
     }
     if (strncmp(target, "torch.ops.", 10) == 0) target += 10;
-    if (is_bookkeeping(target)) return;
+    if (is_bookkeeping(target)) {
+        translate_number(r, node, target);
+        return;
+    }
     r->b.scope = module_scope(r, node);
     const char *functional = NULL;
-    call.how = translate_find(target);
-    if (!call.how && functional_name(r, target, &functional)) call.how = translate_find(functional);
+    call.how = translate_row(r, node, target);
+    if (!call.how && functional_name(r, target, &functional))
+        call.how = translate_row(r, node, functional);
     if (!call.how) {
         reader_fail(r, FERRY_UNSUPPORTED, "the operation has no translation; see `ferry ops`");
         return;

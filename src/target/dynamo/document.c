@@ -121,8 +121,8 @@ static void write_ranges(Serializer *s, Buffer *out) {
         const Sym *symbol = s->program->symbols.symbols.items[i];
         if (!s->symbol_value[symbol->value]) continue;
         buffer_text(out, separator);
-        json_text(out, symbol->name);
-        buffer_format(out, ": {\"min_val\": %" PRId64 ", \"max_val\": ", symbol->lower);
+        buffer_format(out, "\"%s\": {\"min_val\": %" PRId64 ", \"max_val\": ", s->symbol_names[i],
+                      symbol->lower);
         if (symbol->upper == SYM_UNBOUNDED)
             buffer_text(out, "null}");
         else
@@ -139,6 +139,42 @@ static void write_tree(Buffer *out, const Tree *tree) {
     buffer_free(&text);
 }
 
+/* The path of a leaf of the arguments: a port's, or a constant's. */
+static const char *leaf_path(const Program *program, uint32_t leaf) {
+    uint32_t constants = 0;
+    for (size_t i = 0; i < program->input_constants.count; i++) {
+        const ConstantLeaf *constant = &program->input_constants.items[i];
+        if (constant->leaf == leaf) return constant->name;
+        constants += constant->leaf < leaf;
+    }
+    return leaf - constants < program->inputs.count ? program->inputs.items[leaf - constants].name
+                                                    : "";
+}
+
+/* forward's parameters: the positional ones by the names of their leaves, then the keywords. Leaves that
+ * were read without names ("args.0") stay without. */
+static void write_names(Serializer *s, Buffer *out) {
+    const Program *program = s->program;
+    const Tree *positional = program->input_tree->children[0],
+               *keywords = program->input_tree->children[1];
+    const char *separator = "";
+    uint32_t leaf = 0;
+    if (positional->count && strncmp(leaf_path(program, 0), "args.", 5) == 0) {
+        buffer_text(out, "null");
+        return;
+    }
+    buffer_text(out, "[");
+    for (uint32_t i = 0; i < positional->count; i++) {
+        const char *path = leaf_path(program, leaf);
+        leaf += tree_leaves(positional->children[i]);
+        buffer_format(out, "%s\"%.*s\"", separator, (int)strcspn(path, "."), path);
+        separator = ", ";
+    }
+    size_t length = strlen(keywords->context);
+    if (length > 2) buffer_format(out, "%s%.*s", separator, (int)length - 2, keywords->context + 1);
+    buffer_text(out, "]");
+}
+
 static void write_calls(Serializer *s, Buffer *out) {
     buffer_text(
         out,
@@ -147,7 +183,9 @@ static void write_calls(Serializer *s, Buffer *out) {
     write_tree(out, s->program->input_tree);
     buffer_text(out, ", \"out_spec\": ");
     write_tree(out, s->program->output_tree);
-    buffer_text(out, ", \"forward_arg_names\": null}}]");
+    buffer_text(out, ", \"forward_arg_names\": ");
+    write_names(s, out);
+    buffer_text(out, "}}]");
 }
 
 void document_program(Serializer *s, Buffer *out) {
@@ -161,9 +199,11 @@ void document_program(Serializer *s, Buffer *out) {
     buffer_append(out, s->tensors.bytes, s->tensors.length);
     buffer_text(out, "}, \"sym_int_values\": {");
     buffer_append(out, s->sizes.bytes, s->sizes.length);
+    buffer_text(out, "}, \"sym_bool_values\": {");
+    buffer_append(out, s->bools.bytes, s->bools.length);
     buffer_text(
         out,
-        "}, \"sym_bool_values\": {}, \"is_single_tensor_return\": false, "
+        "}, \"is_single_tensor_return\": false, "
         "\"custom_obj_values\": {}, \"sym_float_values\": {}}, \"signature\": {\"input_specs\": [");
     write_inputs(s, out, true);
     buffer_text(out, "], \"output_specs\": [");
@@ -195,8 +235,7 @@ void document_weights(Serializer *s, const uint32_t *records, bool constants, Bu
                       ": {\"path_name\": \"%s_%u\", \"is_param\": %s, \"use_pickle\": false, "
                       "\"tensor_meta\": ",
                       constants ? "tensor" : "weight", records[i], parameter ? "true" : "false");
-        json_tensor_meta(s, out, weight->dtype, weight->rank, weight->shape, s->strides[weight->id],
-                         false);
+        json_tensor_meta(s, out, weight, false);
         buffer_text(out, "}");
     }
     buffer_text(out, "}}");

@@ -8,6 +8,7 @@
 typedef bool (*DynamoProgress)(void *context, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct DynamoOptions {
+    bool deferred_asserts;   /* bounds of sizes become assertions in the graph */
     DynamoProgress progress; /* may be NULL; returning true cancels */
     void *progress_context;
 } DynamoOptions;

@@ -1,90 +1,107 @@
-/* Strides of intermediate tensors. Views have those that ATen gives them; an operation that works
- * element by element keeps the order of its first argument of the same shape; everything else makes
- * dense, row-major tensors. */
+/* Strides of new tensors. What works element by element keeps the order of dimensions that its
+ * arguments have in memory, and so does CPU attention with its query; everything else makes dense,
+ * row-major tensors. Comparisons of symbolic strides are decided by the sample sizes. */
 #include "target/dynamo/serialize.h"
 
 #include <string.h>
 
-const Sym *const *strides_contiguous(Serializer *s, uint32_t rank, const Sym *const *shape) {
+/* Dense strides for dimensions that are in memory in the order `order`, the innermost first. */
+static const Sym *const *dense(Serializer *s, uint32_t rank, const Sym *const *shape,
+                               const uint32_t *order) {
     SymTable *table = &s->program->symbols;
     const Sym **strides = ARENA_ARRAY(&s->arena, const Sym *, rank);
     const Sym *stride = sym_const(table, 1);
-    for (uint32_t d = rank; strides && d-- > 0;) {
-        strides[d] = stride;
-        stride = sym_mul(table, stride, sym_max(table, shape[d], sym_const(table, 1)));
+    for (uint32_t i = 0; strides && i < rank; i++) {
+        strides[order[i]] = stride;
+        stride = sym_mul(table, stride, sym_max(table, shape[order[i]], sym_const(table, 1)));
     }
     return strides;
 }
 
-static const Sym *const *of(const Serializer *s, const Value *value) {
-    return s->strides[value->id];
+const Sym *const *strides_contiguous(Serializer *s, uint32_t rank, const Sym *const *shape) {
+    uint32_t order[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++) order[d] = rank - 1 - d;
+    return dense(s, rank, shape, order);
 }
 
-static int64_t dim_of(const Node *node, uint32_t arg, uint32_t rank) {
-    int64_t dim = node->args[arg].integer->value;
-    return dim < 0 ? dim + rank : dim;
+/* ---- element by element: the order that TensorIterator chooses ---- */
+
+typedef struct Operands {
+    int64_t strides[4][FERRY_MAX_RANK]; /* 0: repeated along the dimension */
+    uint32_t count;
+    int64_t shape[FERRY_MAX_RANK];
+} Operands;
+
+static void add_operand(const Serializer *s, const Value *operand, const Value *out, Operands *in) {
+    if (in->count == sizeof in->strides / sizeof *in->strides) return;
+    int64_t *strides = in->strides[in->count++];
+    uint32_t fresh = out->rank - operand->rank;
+    for (uint32_t d = 0; d < out->rank; d++) {
+        bool repeats = d < fresh || (sym_is_value(operand->shape[d - fresh], 1) &&
+                                     !sym_is_value(out->shape[d], 1));
+        strides[d] = repeats ? 0 : strides_sample(s, s->strides[operand->id][d - fresh]);
+    }
 }
 
-/* The strides of a view of `self`, or NULL when the operation is no view. */
-static const Sym *const *view_strides(Serializer *s, const Node *node, const Value *self,
-                                      const Value *out) {
-    SymTable *table = &s->program->symbols;
-    const Sym *const *from = of(s, self);
-    const Sym **to = ARENA_ARRAY(&s->arena, const Sym *, out->rank);
-    if (!to || !from) return NULL;
-    switch (node->op) {
-    case OP_PERMUTE:
-        for (uint32_t d = 0; d < out->rank; d++)
-            to[d] = from[node->args[1].integers.items[d]->value];
-        return to;
-    case OP_EXPAND:
-        for (uint32_t d = 0; d < out->rank; d++) {
-            uint32_t old = d - (out->rank - self->rank);
-            bool fresh = d < out->rank - self->rank || self->shape[old] != out->shape[d];
-            to[d] = fresh ? sym_const(table, 0) : from[old];
+/* Whether dimension `a` must be outside of `b` (1), inside (-1), or does not care (0). */
+static int compare(const Operands *in, uint32_t a, uint32_t b) {
+    for (uint32_t i = 0; i < in->count; i++) {
+        int64_t left = in->strides[i][a], right = in->strides[i][b];
+        if (left == 0 || right == 0) continue;
+        if (left != right) return left < right ? -1 : 1;
+        if (in->shape[a] > in->shape[b]) return 1;
+    }
+    return 0;
+}
+
+/* `count` of the node's first arguments are operands, as far as they are tensors. */
+static const Sym *const *elementwise(Serializer *s, const Node *node, uint32_t count,
+                                     const Value *out) {
+    Operands in = {0};
+    uint32_t order[FERRY_MAX_RANK];
+    for (uint32_t i = 0; i < count; i++) {
+        if (node->args[i].kind == VALUE_TENSOR) add_operand(s, node->args[i].tensor, out, &in);
+    }
+    for (uint32_t d = 0; d < out->rank; d++) in.shape[d] = strides_sample(s, out->shape[d]);
+    for (uint32_t d = 0; d < out->rank; d++) order[d] = out->rank - 1 - d;
+    for (uint32_t i = 1; i < out->rank; i++) {
+        for (uint32_t at = i, inner = i; inner-- > 0;) {
+            int outside = compare(&in, order[inner], order[at]);
+            if (outside < 0) break;
+            if (outside == 0) continue;
+            uint32_t moved = order[at];
+            order[at] = order[inner];
+            order[inner] = moved;
+            at = inner;
         }
-        return to;
-    case OP_SLICE:
-        memcpy(to, from, out->rank * sizeof *to);
-        to[dim_of(node, 1, out->rank)] =
-            sym_mul(table, to[dim_of(node, 1, out->rank)], node->args[4].integer);
-        return to;
-    case OP_SPLIT: memcpy(to, from, out->rank * sizeof *to); return to;
-    case OP_SELECT:
-    case OP_SQUEEZE: {
-        uint32_t dim = (uint32_t)dim_of(node, 1, self->rank);
-        for (uint32_t d = 0; d < out->rank; d++) to[d] = from[d + (d >= dim)];
-        return to;
     }
-    case OP_UNSQUEEZE: {
-        uint32_t dim = (uint32_t)dim_of(node, 1, out->rank);
-        for (uint32_t d = 0; d < out->rank; d++) to[d] = d == dim ? NULL : from[d - (d > dim)];
-        const Sym *one = sym_const(table, 1);
-        to[dim] = dim + 1 < out->rank ? sym_mul(table, to[dim + 1], out->shape[dim + 1]) : one;
-        return to;
-    }
-    default: return NULL;
-    }
+    return dense(s, out->rank, out->shape, order);
 }
 
-/* Operations that TensorIterator runs element by element. */
 static bool is_elementwise(Op op) {
-    return (op >= OP_ADD && op <= OP_WHERE) || op == OP_SILU;
+    return op >= OP_ADD && op <= OP_WHERE;
+}
+
+/* The CPU's flash kernel serves four dimensions and equal head sizes, and writes in the order of the
+ * query; otherwise attention is made of matmuls. */
+static bool follows_query(const Node *node) {
+    const Value *query = node->args[0].tensor, *value = node->args[2].tensor;
+    return query->rank == 4 && query->shape[3] == value->shape[3];
+}
+
+static const Sym *const *infer(Serializer *s, const Node *node, const Value *self,
+                               const Value *out) {
+    const Sym *const *strides = self ? strides_view(s, node, self, out) : NULL;
+    if (strides) return strides;
+    if (is_elementwise(node->op)) return elementwise(s, node, op_schema(node->op)->arg_count, out);
+    if (node->op == OP_ATTENTION && follows_query(node)) return elementwise(s, node, 1, out);
+    return strides_contiguous(s, out->rank, out->shape);
 }
 
 void strides_infer(Serializer *s, const Node *node) {
     const Value *self = node->args[0].kind == VALUE_TENSOR ? node->args[0].tensor : NULL;
     for (uint32_t i = 0; i < node->output_count; i++) {
         const Value *out = node->outputs[i];
-        const Sym *const *strides = self ? view_strides(s, node, self, out) : NULL;
-        bool same =
-            self && self->rank == out->rank && shape_equal(out->rank, self->shape, out->shape);
-        bool broadcast = false;
-        for (uint32_t d = 0; self && same && d < out->rank; d++) {
-            broadcast |= sym_is_value(of(s, self)[d], 0);
-        }
-        if (!strides && is_elementwise(node->op) && same && !broadcast) strides = of(s, self);
-        if (!strides) strides = strides_contiguous(s, out->rank, out->shape);
-        s->strides[out->id] = strides;
+        s->strides[out->id] = infer(s, node, self, out);
     }
 }

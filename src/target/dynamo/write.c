@@ -37,6 +37,7 @@ typedef struct Archive {
     const DynamoOptions *options;
     ZipWriter *zip;
     uint32_t *records; /* by weight: the number in its record's name */
+    bool *shared;      /* by weight: an earlier one wrote the record */
     uint64_t done, total;
     ferry_error *error;
 } Archive;
@@ -65,21 +66,55 @@ static ferry_status stream(Archive *archive, const Value *weight) {
     return status;
 }
 
+/* The first weight before number `index` that has the same elements, or `index` itself. */
+static size_t first_same(const Program *program, Map *seen, size_t index) {
+    Value *const *weight = &program->weights.items[index];
+    const unsigned char *const *base = &(*weight)->recipe->parts[0].base;
+    Value *const *known = map_get(seen, base, sizeof *base);
+    if (!known) map_set(seen, base, sizeof *base, (void *)(uintptr_t)weight);
+    bool same = known && recipe_equal((*weight)->recipe, (*known)->recipe) &&
+                ((*weight)->kind == VALUE_PARAMETER) == ((*known)->kind == VALUE_PARAMETER);
+    return same ? (size_t)(known - program->weights.items) : index;
+}
+
+/* Number the records; tied weights share one. */
+static ferry_status place_weights(Archive *archive) {
+    const Program *program = archive->s->program;
+    uint32_t counts[2] = {0, 0};
+    Map seen = {0};
+    archive->records = ARENA_ARRAY(&archive->s->arena, uint32_t, program->weights.count);
+    archive->shared = ARENA_ARRAY(&archive->s->arena, bool, program->weights.count);
+    bool failed = !archive->records || !archive->shared;
+    for (size_t i = 0; i < program->weights.count && !failed; i++) {
+        const Value *weight = program->weights.items[i];
+        size_t first = first_same(program, &seen, i);
+        archive->shared[i] = first != i;
+        archive->records[i] =
+            first != i ? archive->records[first] : counts[weight->kind == VALUE_PARAMETER]++;
+        if (first == i) archive->total += recipe_bytes_size(weight->recipe);
+    }
+    failed = failed || seen.failed;
+    map_free(&seen);
+    return failed ? error_memory(archive->error, program->architecture, 0) : FERRY_OK;
+}
+
+static ferry_status write_record(Archive *archive, const Value *weight, uint32_t number) {
+    char name[64];
+    snprintf(name, sizeof name,
+             weight->kind == VALUE_PARAMETER ? "model/data/weights/weight_%u"
+                                             : "model/data/constants/tensor_%u",
+             number);
+    TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
+                        archive->error));
+    TRY(stream(archive, weight));
+    return zip_writer_close(archive->zip, archive->error);
+}
+
 static ferry_status write_weights(Archive *archive) {
     const Program *program = archive->s->program;
-    char name[64];
-    uint32_t counts[2] = {0, 0};
     for (size_t i = 0; i < program->weights.count; i++) {
-        const Value *weight = program->weights.items[i];
-        bool constant = weight->kind != VALUE_PARAMETER;
-        archive->records[i] = counts[constant]++;
-        snprintf(name, sizeof name,
-                 constant ? "model/data/constants/tensor_%u" : "model/data/weights/weight_%u",
-                 archive->records[i]);
-        TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
-                            archive->error));
-        TRY(stream(archive, weight));
-        TRY(zip_writer_close(archive->zip, archive->error));
+        if (archive->shared[i]) continue;
+        TRY(write_record(archive, program->weights.items[i], archive->records[i]));
     }
     return FERRY_OK;
 }
@@ -120,28 +155,24 @@ static ferry_status write_documents(Archive *archive, uint64_t *graph_bytes) {
 
 /* ---- the graph ---- */
 
-static void note_symbols(Serializer *s, const Value *value) {
-    for (uint32_t d = 0; d < value->rank; d++) {
-        const Sym *size = value->shape[d];
-        if (size->kind != SYM_SYMBOL || s->symbol_value[size->value]) continue;
-        s->symbol_value[size->value] = value;
-        s->symbol_dim[size->value] = (int)d;
-    }
-}
-
 static bool serializer_start(Serializer *s) {
     Program *program = s->program;
     s->names = ARENA_ARRAY(&s->arena, const char *, program->value_count);
     s->strides = (const Sym *const **)ARENA_ARRAY(&s->arena, const Sym **, program->value_count);
-    s->symbol_value = ARENA_ARRAY(&s->arena, const Value *, program->symbols.symbols.count);
-    s->symbol_dim = ARENA_ARRAY(&s->arena, int, program->symbols.symbols.count);
-    return s->names && s->strides && s->symbol_value && s->symbol_dim;
+    size_t symbols = program->symbols.symbols.count;
+    s->symbol_names = ARENA_ARRAY(&s->arena, const char *, symbols);
+    s->symbol_value = ARENA_ARRAY(&s->arena, const Value *, symbols);
+    s->symbol_dim = ARENA_ARRAY(&s->arena, int, symbols);
+    s->samples = ARENA_ARRAY(&s->arena, int64_t, symbols);
+    return s->names && s->strides && s->symbol_names && s->symbol_value && s->symbol_dim &&
+           s->samples;
 }
 
-static void serialize_graph(Serializer *s) {
+static void serialize_graph(Serializer *s, const DynamoOptions *options) {
     static const char *const prefixes[] = {
         [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c"};
     Program *program = s->program;
+    symbols_name(s);
     for (size_t i = 0; i < program->weights.count; i++) {
         const Value *weight = program->weights.items[i];
         s->names[weight->id] = serialize_name(
@@ -154,13 +185,14 @@ static void serialize_graph(Serializer *s) {
         s->names[port->value->id] = serialize_name(s, port->name);
         s->strides[port->value->id] = strides_contiguous(s, port->value->rank, port->value->shape);
         serialize_tensor(s, port->value, false);
-        note_symbols(s, port->value);
+        symbols_note(s, port->value);
     }
     for (size_t i = 0; i < program->sources.count; i++) {
         const SymSource *source = &program->sources.items[i];
         s->symbol_value[source->symbol->value] = source->value;
         s->symbol_dim[source->symbol->value] = source->dim;
     }
+    if (options->deferred_asserts) sizes_assert_bounds(s);
     for (const Node *node = program->first; node && s->status == FERRY_OK; node = node->next) {
         serialize_node(s, node);
     }
@@ -170,6 +202,7 @@ static void serializer_free(Serializer *s) {
     buffer_free(&s->nodes);
     buffer_free(&s->tensors);
     buffer_free(&s->sizes);
+    buffer_free(&s->bools);
     map_free(&s->taken);
     map_free(&s->size_names);
     arena_free(&s->arena);
@@ -177,12 +210,8 @@ static void serializer_free(Serializer *s) {
 
 static ferry_status write_archive(Archive *archive, DynamoSizes *sizes) {
     Serializer *s = archive->s;
-    archive->records = ARENA_ARRAY(&s->arena, uint32_t, s->program->weights.count);
-    if (!archive->zip || !archive->records)
-        return error_memory(archive->error, s->program->architecture, 0);
-    for (size_t i = 0; i < s->program->weights.count; i++) {
-        archive->total += recipe_bytes_size(s->program->weights.items[i]->recipe);
-    }
+    if (!archive->zip) return error_memory(archive->error, s->program->architecture, 0);
+    TRY(place_weights(archive));
     TRY(write_weights(archive));
     TRY(write_documents(archive, &sizes->graph_bytes));
     sizes->weight_bytes = archive->total;
@@ -195,9 +224,9 @@ ferry_status dynamo_write(Program *program, const DynamoOptions *options, Output
                           DynamoSizes *sizes, ferry_error *error) {
     Serializer s = {.program = program, .error = error};
     if (!serializer_start(&s)) s.status = error_memory(error, program->architecture, 0);
-    if (s.status == FERRY_OK) serialize_graph(&s);
-    bool failed = s.nodes.failed || s.tensors.failed || s.sizes.failed || s.taken.failed ||
-                  s.size_names.failed || s.arena.failed;
+    if (s.status == FERRY_OK) serialize_graph(&s, options);
+    bool failed = s.nodes.failed || s.tensors.failed || s.sizes.failed || s.bools.failed ||
+                  s.taken.failed || s.size_names.failed || s.arena.failed;
     if (s.status == FERRY_OK && failed) s.status = error_memory(error, program->architecture, 0);
     if (s.status == FERRY_OK) {
         Archive archive = {

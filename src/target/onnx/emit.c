@@ -235,7 +235,6 @@ static const char *symbol_size(Onnx *o, const Sym *sym) {
     return onnx_helper(o, "Shape", &name, 1, attrs, 2, FERRY_I64, 1, &one);
 }
 
-/* a // b; ONNX division truncates, so a negative numerator needs care that sizes never do. */
 static const char *compound_size(Onnx *o, const Sym *sym) {
     static const char *const operations[] = {
         [SYM_SUM] = "Add", [SYM_PRODUCT] = "Mul", [SYM_FLOORDIV] = "Div",
@@ -244,7 +243,9 @@ static const char *compound_size(Onnx *o, const Sym *sym) {
     const char *operation = operations[sym->kind];
     const char *result = onnx_size(o, sym->operands[0]);
     if (sym->kind == SYM_FLOORDIV && sym->operands[0]->lower < 0) {
-        onnx_fail(o, FERRY_UNSUPPORTED, "a size divides a number that may be negative");
+        /* Division truncates; Mod rounds down. */
+        const char *rest = size_operation(o, "Mod", result, onnx_size(o, sym->operands[1]));
+        result = size_operation(o, "Sub", result, rest);
     }
     for (uint32_t i = 1; i < sym->count; i++) {
         result = size_operation(o, operation, result, onnx_size(o, sym->operands[i]));

@@ -95,6 +95,18 @@ static const Lowering lowerings[OP_COUNT] = {
     [OP_GROUPED_MM] = {lower_grouped_mm, "MatMul", 0},
     [OP_LAYER_NORM] = {lower_norm, "LayerNormalization", 0},
     [OP_RMS_NORM] = {lower_norm, "RMSNormalization", 23},
+    [OP_CONVOLUTION] = {lower_convolution, "Conv", 0},
+    [OP_MAX_POOL] = {lower_pool, "MaxPool", 0},
+    [OP_AVG_POOL] = {lower_pool, "AveragePool", 0},
+    [OP_BATCH_NORM] = {lower_batch_norm, "BatchNormalization", 0},
+    [OP_GROUP_NORM] = {lower_group_norm, "InstanceNormalization", 0},
+    [OP_PAD] = {lower_pad, "Pad", 0},
+    [OP_UPSAMPLE_NEAREST] = {lower_upsample, "nearest", 0},
+    [OP_UPSAMPLE_NEAREST_EXACT] = {lower_upsample, "nearest", 0},
+    [OP_UPSAMPLE_BILINEAR] = {lower_upsample, "linear", 0},
+    [OP_UPSAMPLE_BICUBIC] = {lower_upsample, "cubic", 0},
+    [OP_UPSAMPLE_BICUBIC_AA] = {lower_upsample, "cubic", 0},
+    [OP_GRID_SAMPLER] = {lower_grid_sampler, "GridSample", 0},
 };
 
 const Lowering *onnx_lowering(Op op) {

@@ -103,4 +103,13 @@ void lower_unary(Onnx *o, const Node *node);
 void lower_view(Onnx *o, const Node *node);
 void lower_where(Onnx *o, const Node *node);
 
+/* lower_vision.c */
+void lower_batch_norm(Onnx *o, const Node *node);
+void lower_convolution(Onnx *o, const Node *node);
+void lower_grid_sampler(Onnx *o, const Node *node);
+void lower_group_norm(Onnx *o, const Node *node);
+void lower_pad(Onnx *o, const Node *node);
+void lower_pool(Onnx *o, const Node *node);
+void lower_upsample(Onnx *o, const Node *node);
+
 #endif

@@ -1,0 +1,10 @@
+/* The decompositions that the table in decompose.c takes from other files. */
+#ifndef PASS_DECOMPOSE_H
+#define PASS_DECOMPOSE_H
+
+#include "pass/pass.h"
+
+/* decompose_vision.c */
+Value *decompose_bilinear_aa(Builder *b, const Node *node);
+
+#endif

@@ -1,0 +1,65 @@
+"""The documentation does what it says: its commands run, and its C code compiles."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from support import ENVIRONMENT, FERRY, ROOT, ferry
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str, first: str) -> list:
+    """The code blocks in `language` that have a line beginning with `first`."""
+    found = []
+    for page in PAGES:
+        for i, match in enumerate(re.findall(rf"(?ms)^```{language}\n(.*?)^```", page.read_text())):
+            if re.search(rf"(?m)^{first}", match):
+                found.append(pytest.param(match, id=f"{page.stem}-{i + 1}"))
+    return found
+
+
+@pytest.fixture
+def workspace(fixture, export, tmp_path):
+    """A folder with what the commands in the documentation speak of."""
+    for name, model_type in (("my-model", "llama"), ("my-bert", "bert")):
+        (tmp_path / name).mkdir()
+        for file in ("config.json", "model.safetensors"):
+            shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
+    for file in ("inputs.safetensors", "expected.safetensors"):
+        shutil.copyfile(fixture("llama") / file, tmp_path / file.replace("expected", "outputs"))
+    np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))
+    shutil.copytree(export("llama"), tmp_path / "out")
+    shutil.copytree(export("llama"), tmp_path / "my-model-onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize("script", blocks("sh", "ferry "))
+def test_commands(workspace, script):
+    path = os.pathsep.join([str(FERRY.parent), ENVIRONMENT["PATH"]])
+    command = ["bash", "-e", "-c", script]
+    done = subprocess.run(
+        command, env={**ENVIRONMENT, "PATH": path}, cwd=workspace, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("source", blocks("c", "#include <ferry/ferry.h>"))
+def test_c_code(source):
+    command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    command += ["-I", ROOT / "include", "-x", "c", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_models_page_lists_every_model_type():
+    text = (ROOT / "docs/models.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    for line in ferry("models").stdout.splitlines():
+        name = line.split()[0]
+        assert re.search(rf"\b{name}\b", text), f"docs/models.md lacks {name}"
+        assert re.search(rf"\b{name}\b", readme), f"README.md lacks {name}"

@@ -1,0 +1,121 @@
+"""Configurations that the fixtures do not have: what make_*.py write, exported and run in ONNX Runtime
+and in the built-in runtime. The checkpoints are made once and kept in build/conformance until the
+scripts change."""
+
+import fcntl
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import onnxruntime
+import pytest
+import support
+import transformers
+from safetensors.numpy import load_file
+from support import compare, ferry, run_ferry
+
+HERE = Path(__file__).parent
+CACHE = support.ROOT / "build/conformance"
+SHARED = (HERE / "checkpoints.py", HERE / "released.json")
+SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
+TASKS = {
+    "Model": "feature-extraction",
+    "ForCausalLM": "text-generation",
+    "LMHeadModel": "text-generation",
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+}
+
+
+def make_checkpoints() -> Path:
+    """The folder with one folder per case; the first process makes it, the others wait."""
+    digest = hashlib.sha256(transformers.__version__.encode())
+    for path in (*SHARED, *SCRIPTS):
+        digest.update(path.read_bytes())
+    directory = CACHE / digest.hexdigest()[:16]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if directory.exists():
+            return directory
+        for old in CACHE.iterdir():
+            if old.is_dir():
+                shutil.rmtree(old)
+        made = CACHE / "unfinished"
+        commands = [
+            [sys.executable, script, made, f"{part}/{parts}"]
+            for script, parts in SCRIPTS.items()
+            for part in range(1, parts + 1)
+        ]
+        running = [subprocess.Popen(command) for command in commands]
+        statuses = [process.wait() for process in running]
+        assert not any(statuses), f"{commands}: {statuses}"
+        made.rename(directory)
+    return directory
+
+
+CHECKPOINTS = make_checkpoints()
+FACTS = {
+    path.parent.name: json.loads(path.read_text())
+    for path in sorted(CHECKPOINTS.glob("*/case.json"))
+}
+REFUSED = [name for name, facts in FACTS.items() if "error" in facts]
+ACCEPTED = [name for name in FACTS if name not in REFUSED]
+SPELLED = sorted(path.parents[1].name for path in CHECKPOINTS.glob("*/spelling-1/config.json"))
+
+
+def task(source, class_name):
+    """--task, when config.json names another class than the one that ran."""
+    config = json.loads((source / "config.json").read_text())
+    if config["architectures"] == [class_name]:
+        return ()
+    return ("--task", next(task for end, task in TASKS.items() if class_name.endswith(end)))
+
+
+def open_session(model):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_outputs(tmp_path, name):
+    source, target, facts = CHECKPOINTS / name, tmp_path / "export", FACTS[name]
+    options = (*task(source, facts["class"]), *facts.get("options", ()))
+    inputs = source / "inputs.safetensors"
+    ferry("export", source, "-o", target, "--inputs", inputs, "--dynamic", *options)
+
+    manifest = (target / "export.json").read_text()
+    metadata = json.loads(manifest)["components"]["model"]["metadata"]
+    assert metadata["architecture"] == facts["class"]
+    assert facts["output_class"] in manifest
+
+    session = open_session(target / "model.onnx")
+    outputs = [output.name for output in session.get_outputs()]
+    for prefix in ("", "second_"):
+        inputs = source / f"{prefix}inputs.safetensors"
+        expected = load_file(source / f"{prefix}expected.safetensors")
+        values = session.run(None, load_file(inputs))
+        compare(dict(zip(outputs, values)), expected)
+        compare(run_ferry(target, inputs, tmp_path / "out.safetensors", "reference"), expected)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusal(tmp_path, name):
+    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", status=None)
+    assert done.returncode in (5, 6) and FACTS[name]["error"] in done.stderr
+    assert not (tmp_path / "export").exists()
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_spellings(name):
+    """Other spellings of a configuration give the same program."""
+    source = CHECKPOINTS / name
+    wanted = ferry("show", source, "--program").stdout
+    for spelling in sorted(source.glob("spelling-*")):
+        assert ferry("show", spelling, "--program").stdout == wanted, spelling.name
