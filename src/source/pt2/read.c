@@ -258,6 +258,8 @@ static void read_signature(Reader *r, json_t *signature, Leaves *inputs, Leaves 
         if (!build_ok(&r->b)) return;
         read_output_spec(r, spec, outputs);
     }
+    if (inputs->next != inputs->paths.count || outputs->next != outputs->paths.count)
+        reader_fail(r, FERRY_BAD_FORMAT, "the nested structure has more leaves than the signature");
 }
 
 /* in_spec, out_spec and the names of forward's parameters, from the entry of the root module. */
