@@ -38,6 +38,6 @@ format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format-14 -i
 
 clean:
-	rm -rf build/release build/test build/check build/fuzz build/fixtures build/demo build/prefix
+	rm -rf build/release build/test build/check build/fuzz build/fixtures build/demo build/conformance
 
 .PHONY: release demo test bench fuzz install format clean

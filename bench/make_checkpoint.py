@@ -148,7 +148,6 @@ def albert():
     tensors += norm(layer + "attention.LayerNorm", width)
     tensors += linear(layer + "ffn", inner, width) + linear(layer + "ffn_output", width, inner)
     tensors += norm(layer + "full_layer_layer_norm", width)
-    tensors += linear("albert.pooler", width, width)
     tensors += linear("predictions.dense", embedding, width) + norm("predictions.LayerNorm", embedding)
     return config, tensors + [("predictions.bias", (config["vocab_size"],))]
 
@@ -201,12 +200,6 @@ def write(name, directory):
                 out.write(block)
     (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     partial.rename(directory / "model.safetensors")
-
-
-def distinct_elements(name):
-    """Elements of the tensors that the model uses, each once."""
-    _, tensors = describe(name)
-    return sum(math.prod(shape) for tensor, shape in tensors if tensor not in COPIES and ".pooler." not in tensor)
 
 
 if __name__ == "__main__":

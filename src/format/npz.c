@@ -1,14 +1,13 @@
-/* The zip container is the work of format/zip for reading, and of minizip on an OutputFile for writing,
- * so that both ends share the checks and guarantees of the rest. */
+/* The zip container is the work of format/zip and format/zip_write. */
 #include "format/npz.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "format/npy.h"
 #include "format/zip.h"
+#include "format/zip_write.h"
 
 #include <inttypes.h>
-#include <minizip/zip.h>
 #include <string.h>
 
 /* ---- reading ---- */
@@ -83,123 +82,40 @@ ferry_status npz_read(const char *path, const unsigned char *bytes, size_t size,
     return status;
 }
 
-/* ---- writing, on minizip's view of an OutputFile ---- */
+/* ---- writing ---- */
 
-typedef struct Stream {
-    OutputFile *file;
-    uint64_t size, position;
-    ferry_status status; /* of the first write that failed */
-    ferry_error *error;
-} Stream;
-
-static voidpf stream_open(voidpf opaque, const void *name, int mode) {
-    (void)name, (void)mode;
-    return opaque;
-}
-
-static uLong stream_read(voidpf opaque, voidpf handle, void *buffer, uLong size) {
-    (void)opaque, (void)handle, (void)buffer, (void)size;
-    return 0;
-}
-
-/* A failure is kept for the caller, who asks after each step: minizip leaks memory when it is told. */
-static uLong stream_write(voidpf opaque, voidpf handle, const void *buffer, uLong size) {
-    Stream *stream = opaque;
-    (void)handle;
-    if (stream->status == FERRY_OK) {
-        stream->status = output_write(stream->file, stream->position, buffer, size, stream->error);
+/* The name of a tensor's member, checked. */
+static ferry_status member_name(const char *path, const ferry_tensor *tensor, Buffer *name,
+                                ferry_error *error) {
+    buffer_format(name, "%s.npy", tensor->name);
+    if (name->failed) return error_memory(error, tensor->name, 0);
+    if (!path_is_contained(buffer_string(name))) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, path,
+                         "the tensor name \"%s\" is no path inside an archive", tensor->name);
     }
-    stream->position += size;
-    if (stream->position > stream->size) stream->size = stream->position;
-    return size;
-}
-
-static ZPOS64_T stream_tell(voidpf opaque, voidpf handle) {
-    (void)handle;
-    return ((Stream *)opaque)->position;
-}
-
-static long stream_seek(voidpf opaque, voidpf handle, ZPOS64_T offset, int origin) {
-    Stream *stream = opaque;
-    (void)handle;
-    uint64_t base = origin == ZLIB_FILEFUNC_SEEK_CUR   ? stream->position
-                    : origin == ZLIB_FILEFUNC_SEEK_END ? stream->size
-                                                       : 0;
-    uint64_t target;
-    if (__builtin_add_overflow(base, (uint64_t)offset, &target) || target > stream->size) return -1;
-    stream->position = target;
-    return 0;
-}
-
-static int stream_close(voidpf opaque, voidpf handle) {
-    (void)opaque, (void)handle;
-    return 0;
-}
-
-static int stream_error(voidpf opaque, voidpf handle) {
-    (void)opaque, (void)handle;
-    return 0;
-}
-
-static zlib_filefunc64_def stream_functions(Stream *stream) {
-    return (zlib_filefunc64_def){.zopen64_file = stream_open,
-                                 .zread_file = stream_read,
-                                 .zwrite_file = stream_write,
-                                 .ztell64_file = stream_tell,
-                                 .zseek64_file = stream_seek,
-                                 .zclose_file = stream_close,
-                                 .zerror_file = stream_error,
-                                 .opaque = stream};
-}
-
-/* What a step of minizip came to: the stream's failure, its own, or success. */
-static ferry_status step(const Stream *stream, int code) {
-    if (stream->status != FERRY_OK || code == ZIP_OK) return stream->status;
-    return error_set(stream->error, FERRY_IO, stream->file->path, "cannot write the archive");
-}
-
-static ferry_status write_bytes(zipFile zip, const Stream *stream, const void *bytes, size_t size) {
-    const unsigned char *next = bytes;
-    while (size > 0) {
-        unsigned length = size < 1u << 30 ? (unsigned)size : 1u << 30;
-        TRY(step(stream, zipWriteInFileInZip(zip, next, length)));
-        next += length;
-        size -= length;
+    if (name->length > UINT16_MAX) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, path,
+                         "a tensor's name has %zu bytes, a zip archive takes %d", name->length,
+                         UINT16_MAX);
     }
     return FERRY_OK;
 }
 
-static ferry_status write_named_member(zipFile zip, const Stream *stream, const char *name,
-                                       const Buffer *header, const ferry_tensor *tensor) {
-    enum { DATE = 0x210000 /* 1980-01-01 */, VERSION = 20, UTF8_NAME = 0x800 };
-    const zip_fileinfo info = {.dosDate = DATE};
+static ferry_status write_array(ZipWriter *zip, const char *name, const Buffer *header,
+                                const ferry_tensor *tensor, ferry_error *error) {
     size_t bytes = ferry_tensor_bytes(tensor);
-    int large = bytes > UINT32_MAX - (1u << 20);
-    TRY(step(stream,
-             zipOpenNewFileInZip4_64(zip, name, &info, NULL, 0, NULL, 0, NULL, 0, 0, 0, -MAX_WBITS,
-                                     8, Z_DEFAULT_STRATEGY, NULL, 0, VERSION, UTF8_NAME, large)));
-    TRY(write_bytes(zip, stream, header->bytes, header->length));
-    TRY(write_bytes(zip, stream, tensor->data, bytes));
-    return step(stream, zipCloseFileInZip(zip));
+    TRY(zip_writer_open(zip, name, header->length + bytes, 1, error));
+    TRY(zip_writer_append(zip, header->bytes, header->length, error));
+    TRY(zip_writer_append(zip, tensor->data, bytes, error));
+    return zip_writer_close(zip, error);
 }
 
-static ferry_status write_member(zipFile zip, const Stream *stream, const ferry_tensor *tensor) {
+static ferry_status write_member(ZipWriter *zip, const char *path, const ferry_tensor *tensor,
+                                 ferry_error *error) {
     Buffer header = {0}, name = {0};
-    buffer_format(&name, "%s.npy", tensor->name);
-    ferry_status status = npy_write_header(&header, tensor, stream->error);
-    if (status == FERRY_OK && name.failed) status = error_memory(stream->error, tensor->name, 0);
-    if (status == FERRY_OK && !path_is_contained(buffer_string(&name))) {
-        status = error_set(stream->error, FERRY_INVALID_ARGUMENT, stream->file->path,
-                           "the tensor name \"%s\" is no path inside an archive", tensor->name);
-    }
-    if (status == FERRY_OK && name.length > UINT16_MAX) {
-        status = error_set(stream->error, FERRY_INVALID_ARGUMENT, stream->file->path,
-                           "a tensor's name has %zu bytes, a zip archive takes %d", name.length,
-                           UINT16_MAX);
-    }
-    if (status == FERRY_OK) {
-        status = write_named_member(zip, stream, buffer_string(&name), &header, tensor);
-    }
+    ferry_status status = npy_write_header(&header, tensor, error);
+    if (status == FERRY_OK) status = member_name(path, tensor, &name, error);
+    if (status == FERRY_OK) status = write_array(zip, buffer_string(&name), &header, tensor, error);
     buffer_free(&header);
     buffer_free(&name);
     return status;
@@ -208,15 +124,13 @@ static ferry_status write_member(zipFile zip, const Stream *stream, const ferry_
 ferry_status npz_write(const char *path, const ferry_tensors *tensors, ferry_error *error) {
     OutputFile file;
     TRY(output_open(&file, path, 0, error));
-    Stream stream = {.file = &file, .error = error};
-    zlib_filefunc64_def functions = stream_functions(&stream);
-    zipFile zip = zipOpen2_64(path, APPEND_STATUS_CREATE, NULL, &functions);
+    ZipWriter *zip = zip_writer_new(&file);
     ferry_status status = zip ? FERRY_OK : error_memory(error, path, 0);
     for (size_t i = 0; i < ferry_tensors_count(tensors) && status == FERRY_OK; i++) {
-        status = write_member(zip, &stream, ferry_tensors_at(tensors, i));
+        status = write_member(zip, path, ferry_tensors_at(tensors, i), error);
     }
-    int closed = zip ? zipClose(zip, NULL) : ZIP_OK;
-    if (status == FERRY_OK) status = step(&stream, closed);
+    if (status == FERRY_OK) status = zip_writer_finish(zip, error);
+    zip_writer_free(zip);
     if (status == FERRY_OK) return output_commit(&file, error);
     output_discard(&file);
     return status;

@@ -326,6 +326,19 @@ static const Sym *take_multiples(SymTable *table, const Sym *a, int64_t b, const
     return whole;
 }
 
+/* (x // c + n) // b is (x + n*c) // (b*c), for constants b and c above 0; NULL when `a` is no such sum. */
+static const Sym *merge_divisions(SymTable *table, const Sym *a, const Sym *b) {
+    const Sym *inner = a->kind == SYM_SUM && a->count == 1 ? a->operands[0] : a;
+    int64_t product, number = a->kind == SYM_SUM ? a->value : 0;
+    if (inner->kind != SYM_FLOORDIV || !sym_is_const(inner->operands[1])) return NULL;
+    int64_t divisor = inner->operands[1]->value;
+    if (b->value <= 0 || divisor <= 0 || __builtin_mul_overflow(b->value, divisor, &product) ||
+        __builtin_mul_overflow(number, divisor, &number))
+        return NULL;
+    const Sym *dividend = sym_add(table, inner->operands[0], sym_const(table, number));
+    return sym_floordiv(table, dividend, sym_const(table, product));
+}
+
 const Sym *sym_floordiv(SymTable *table, const Sym *a, const Sym *b) {
     const Sym *quotient;
     if (is_zero_divisor(table, b)) return &zero;
@@ -338,6 +351,8 @@ const Sym *sym_floordiv(SymTable *table, const Sym *a, const Sym *b) {
         const Sym *rest, *whole = take_multiples(table, a, b->value, &rest);
         if (rest != a) return sym_add(table, whole, sym_floordiv(table, rest, b));
     }
+    const Sym *nested = sym_is_const(b) ? merge_divisions(table, a, b) : NULL;
+    if (nested) return nested;
     const Sym *operands[2] = {a, b};
     return intern(table, SYM_FLOORDIV, 0, NULL, operands, 2, 0, 0);
 }

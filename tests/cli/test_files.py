@@ -11,7 +11,7 @@ import onnx
 import pytest
 from safetensors.numpy import load_file
 from support import ENVIRONMENT, FERRY, compare, ferry, ferry_json, run_onnxruntime
-from synthetic import make_llama
+from synthetic import make_llama, read_header, write_header
 
 MEBIBYTE = 1 << 20
 
@@ -48,7 +48,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_same_bytes_every_time(checkpoint, tmp_path, dtype):
+def test_same_size_of_weightsevery_time(checkpoint, tmp_path, dtype):
     exports = []
     for threads in ("1", "2", "2", "5"):
         directory = tmp_path / str(len(exports))
@@ -57,7 +57,7 @@ def test_same_bytes_every_time(checkpoint, tmp_path, dtype):
     assert all(export == exports[0] for export in exports)
 
 
-def test_same_bytes_over_an_old_export(fixture, checkpoint, tmp_path):
+def test_same_size_of_weightsover_an_old_export(fixture, checkpoint, tmp_path):
     ferry("export", checkpoint, "-o", tmp_path / "new", "-q")
     ferry("export", fixture("bert"), "-o", tmp_path / "reused", "-q")
     ferry("export", checkpoint, "-o", tmp_path / "reused", "-q")
@@ -75,22 +75,23 @@ def test_no_place_leaks_into_the_export(checkpoint, tmp_path):
 
 
 def test_tied_weights_are_stored_once(tmp_path):
-    bytes_ = make_llama(tmp_path / "tied", hidden=256, layers=1, vocabulary=8192, tied=True)
+    size_of_weights = make_llama(
+        tmp_path / "tied", hidden=256, layers=1, vocabulary=8192, tied=True
+    )
     report = ferry_json("export", tmp_path / "tied", "-o", tmp_path / "out")
-    assert bytes_ <= report["weight_bytes"] <= 1.02 * bytes_
+    assert size_of_weights <= report["weight_bytes"] <= 1.02 * size_of_weights
 
 
-def test_equal_bytes_under_two_names_are_stored_once(tmp_path):
+def test_equal_size_of_weightsunder_two_names_are_stored_once(tmp_path):
     """A tie that the configuration does not mention: lm_head holds the bytes of the embedding."""
-    from synthetic import read_header, write_header
-
-    bytes_ = make_llama(tmp_path / "model", hidden=256, layers=1, vocabulary=8192, tied=True)
+    size_of_weights = make_llama(
+        tmp_path / "model", hidden=256, layers=1, vocabulary=8192, tied=True
+    )
     path = tmp_path / "model/model.safetensors"
     header, data = read_header(path)
     embedding = header["model.embed_tokens.weight"]
     start, end = embedding["data_offsets"]
-    size = end - start
-    header["lm_head.weight"] = embedding | {"data_offsets": [len(data), len(data) + size]}
+    header["lm_head.weight"] = embedding | {"data_offsets": [len(data), len(data) + end - start]}
     write_header(path, header, data + data[start:end])
     config = tmp_path / "model/config.json"
     for tied in ("true", "false"):
@@ -99,7 +100,7 @@ def test_equal_bytes_under_two_names_are_stored_once(tmp_path):
             text = text.replace(f'"tie_word_embeddings": {old}', f'"tie_word_embeddings": {tied}')
         config.write_text(text)
         report = ferry_json("export", tmp_path / "model", "-o", tmp_path / tied)
-        assert report["weight_bytes"] <= (1.02 if tied == "true" else 1.9) * bytes_
+        assert report["weight_bytes"] <= (1.02 if tied == "true" else 1.9) * size_of_weights
 
 
 # ---- linked weights ----

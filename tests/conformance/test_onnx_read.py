@@ -14,14 +14,23 @@ from support import compare, ferry
 SIZES = {"N": 3, "S": 5, "M": 2}
 DTYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
 
+# Numbers of both signs that are not 0.
+SHIFTED = (
+    "c = Constant<value_ints=[-7,-4,9,5,-8]>() d = Constant<value_ints=[2,-3,4,-5,3]>() a = Add(x, c) "
+    "m = Add(z, z) n = Mul(m, d) b = Add(n, d)"
+)
 COMPARE = "Equal Less LessOrEqual Greater GreaterOrEqual".split()
+
+PLACES = "i = Constant<value=int64[2,2] {0, 1, 2, 0}>()"
 
 # Inputs, outputs and the body of a graph; sizes by name are dynamic.
 CASES = {
     **{op: ("float[N,S,4] v", "float y", f"x = Exp(v) y = {op}(x)") for op in ("Sqrt", "Log", "Reciprocal")},
     **{
         op: ("float[N,S,4] x", "float y", f"y = {op}(x)")
-        for op in "Abs Neg Exp Sigmoid Tanh Erf Relu Cos Sin Softplus Elu LeakyRelu Softmax".split()
+        for op in (
+            "Abs Neg Exp Sigmoid Tanh Erf Relu Cos Sin Softplus Elu LeakyRelu Softmax Atan Floor Ceil Round Sign"
+        ).split()
     },
     **{op: ("float[N,S,4] x, float[S,1] z", "float y", f"y = {op}(x, z)") for op in "Add Sub Mul Div".split()},
     **{op: ("int64[N,S] x, int64[S] z", "bool y", f"y = {op}(x, z)") for op in COMPARE},
@@ -51,6 +60,11 @@ CASES = {
     "Clip lower": ("float[N,S] x", "float y", "a = Constant<value_float=-0.5>() y = Clip(x, a)"),
     "Clip upper": ("float[N,S] x", "float y", "a = Constant<value_float=-0.5>() y = Clip(x, , a)"),
     "Clip tensor": ("float[N,S] x, float a, float b", "float y", "y = Clip(x, a, b)"),
+    "Pow tensors": ("float[N,S] v, float[S] z", "float y", "x = Exp(v) y = Pow(x, z)"),
+    "Div int": ("int64[N,S] x, int64[S] z", "int64 y", f"{SHIFTED} y = Div(a, b)"),
+    "Mod int": ("int64[N,S] x, int64[S] z", "int64 y", f"{SHIFTED} y = Mod(a, b)"),
+    "Mod int C": ("int64[N,S] x, int64[S] z", "int64 y", f"{SHIFTED} y = Mod<fmod=1>(a, b)"),
+    "Mod float": ("float[N,S] x, float[S] z", "float y", "y = Mod<fmod=1>(x, z)"),
     "Cast": ("float[N,S] x", "int64 y", "z = Mul(x, x) y = Cast<to=7>(z)"),
     "Cast bool": ("int64[N,S] x", "bool y", "y = Cast<to=9>(x)"),
     "Cast half": ("float[N,S] x", "float y", "h = Cast<to=10>(x) y = Cast<to=1>(h)"),
@@ -169,6 +183,97 @@ CASES = {
         "float[N,S,4] x",
         "float y",
         "i = Constant<value=int64[2,2] {-1, 1, 0, -2}>() y = GatherND(x, i)",
+    ),
+    "Gather negative": (
+        "int64[M,2] i, float[N,4,S] x",
+        "float y",
+        "one = Constant<value_int=1>() j = Sub(i, one) y = Gather<axis=1>(x, j)",
+    ),
+    "ScatterND": ("float[3,2,4] x, float[M,4] u", "float y", f"{PLACES} y = ScatterND(x, i, u)"),
+    "ScatterND add": (
+        "float[3,2,4] x, float[M,4] u",
+        "float y",
+        f'{PLACES} y = ScatterND<reduction="add">(x, i, u)',
+    ),
+    **{
+        f"ScatterElements {reduction}": (
+            "float[N,4] x, float[N,2] u, int64[N,2] v",
+            "float y",
+            "z = Mul(v, v) o = Constant<value_ints=[0,2]>() i = Add(z, o) "
+            f'y = ScatterElements<axis=1, reduction="{reduction}">(x, i, u)',
+        )
+        for reduction in ("none", "add", "mul", "max", "min")
+    },
+    "NonZero": ("bool[N,S] x", "int64 y", "y = NonZero(x)"),
+    "NonZero sum": ("bool[N,S] x", "int64 y", "i = NonZero(x) n = Shape<start=1>(i) y = Add(n, n)"),
+    "TopK": (
+        "float[N,S,4] x",
+        "float y, int64 i",
+        "k = Constant<value_ints=[2]>() y, i = TopK<axis=1>(x, k)",
+    ),
+    "TopK smallest": (
+        "float[N,S,4] x",
+        "float y, int64 i",
+        "k = Constant<value_ints=[3]>() y, i = TopK<largest=0>(x, k)",
+    ),
+    "ReduceProd": ("float[N,S,4] x", "float y", "a = Constant<value_ints=[0,-1]>() y = ReduceProd<keepdims=0>(x, a)"),
+    "Conv": (
+        "float[N,4,S,6] x, float[6,2,3,2] w, float[6] b",
+        "float y",
+        "y = Conv<group=2, strides=[2,1], dilations=[1,2], pads=[1,2,1,2]>(x, w, b)",
+    ),
+    "Conv sides": ("float[N,4,S] x, float[6,4,3] w", "float y", "y = Conv<pads=[2,0]>(x, w)"),
+    "ConvTranspose": (
+        "float[N,4,S,6] x, float[4,3,3,2] w, float[6] b",
+        "float y",
+        "y = ConvTranspose<group=2, strides=[2,3], pads=[1,0,1,0], output_padding=[1,2]>(x, w, b)",
+    ),
+    "MaxPool": ("float[N,4,S,6] x", "float y", "y = MaxPool<kernel_shape=[3,2], strides=[2,1], pads=[1,0,1,0]>(x)"),
+    "MaxPool dilated": ("float[N,4,S,6] x", "float y", "y = MaxPool<kernel_shape=[2,2], dilations=[2,1]>(x)"),
+    "MaxPool ceil": ("float[N,4,8,7] x", "float y", "y = MaxPool<kernel_shape=[3,2], strides=[2,2], ceil_mode=1>(x)"),
+    "AveragePool": ("float[N,4,S,6] x", "float y", "y = AveragePool<kernel_shape=[3,2], pads=[1,1,1,1]>(x)"),
+    "AveragePool pads": (
+        "float[N,4,S,6] x",
+        "float y",
+        "y = AveragePool<kernel_shape=[3,2], pads=[1,1,1,1], count_include_pad=1>(x)",
+    ),
+    "AveragePool wide": ("float[N,4,8,7] x", "float y", "y = AveragePool<kernel_shape=[3,2], strides=[2,2], pads=[0,0,1,1]>(x)"),
+    "BatchNormalization": (
+        "float[N,4,S] x, float[4] w, float[4] b, float[4] m, float[4] v",
+        "float y",
+        "e = Exp(v) y = BatchNormalization<epsilon=0.1>(x, w, b, m, e)",
+    ),
+    "InstanceNormalization": ("float[N,4,S] x, float[4] w, float[4] b", "float y", "y = InstanceNormalization(x, w, b)"),
+    "Pad": ("float[N,S,4] x", "float y", "p = Constant<value_ints=[0,1,2,0,0,3]>() v = Constant<value_float=1.5>() y = Pad(x, p, v)"),
+    "Pad axes": (
+        "float[N,S,4] x",
+        "float y",
+        'p = Constant<value_ints=[1,2,3,0]>() a = Constant<value_ints=[-1,1]>() y = Pad<mode="reflect">(x, p, , a)',
+    ),
+    "Pad edge": ("float[N,S,4] x", "float y", 'p = Constant<value_ints=[0,1,1,0,2,1]>() y = Pad<mode="edge">(x, p)'),
+    "Resize nearest": (
+        "float[N,2,S,6] x",
+        "float y",
+        "f = Constant<value_floats=[1.0,1.0,2.0,0.5]>() "
+        'y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , f)',
+    ),
+    "Resize linear": (
+        "float[N,2,S,6] x",
+        "float y",
+        "a = Shape<end=2>(x) b = Constant<value_ints=[7,4]>() s = Concat<axis=0>(a, b) "
+        'y = Resize<mode="linear", coordinate_transformation_mode="pytorch_half_pixel">(x, , , s)',
+    ),
+    "Resize cubic": (
+        "float[N,2,S,6] x",
+        "float y",
+        "b = Constant<value_ints=[7,4]>() "
+        'y = Resize<mode="cubic", coordinate_transformation_mode="align_corners", axes=[2,3]>(x, , , b)',
+    ),
+    "GridSample": ("float[N,2,S,6] x, float[N,3,4,2] g", "float y", "y = GridSample<align_corners=1>(x, g)"),
+    "GridSample border": (
+        "float[N,2,S,6] x, float[N,3,4,2] g",
+        "float y",
+        'y = GridSample<mode="nearest", padding_mode="border">(x, g)',
     ),
     "Range": (
         "float[N,S] x",

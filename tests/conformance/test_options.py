@@ -129,7 +129,9 @@ def test_samples_of_size_one_stay_dynamic(fixture, tmp_path):
     source = fixture("llama")
     samples = {name: np.ones((1, 1), np.int64) for name in ("input_ids", "attention_mask")}
     save_file(samples, tmp_path / "samples.safetensors")
-    ferry("export", source, "-o", tmp_path, "--inputs", tmp_path / "samples.safetensors", "--dynamic")
+    ferry(
+        "export", source, "-o", tmp_path, "--inputs", tmp_path / "samples.safetensors", "--dynamic"
+    )
     graph = onnx.load(tmp_path / "model.onnx", load_external_data=False).graph
     assert shapes(graph.input)["input_ids"] == ["batch", "sequence"]
     for sample in ("", "second_"):
@@ -145,7 +147,9 @@ def test_samples_without_padding_keep_the_mask(fixture, tmp_path, model_type):
     samples = load_file(source / "inputs.safetensors")
     samples["attention_mask"] = np.ones_like(samples["attention_mask"])
     save_file(samples, tmp_path / "samples.safetensors")
-    ferry("export", source, "-o", tmp_path, "--inputs", tmp_path / "samples.safetensors", "--dynamic")
+    ferry(
+        "export", source, "-o", tmp_path, "--inputs", tmp_path / "samples.safetensors", "--dynamic"
+    )
     inputs = dict(samples, attention_mask=samples["attention_mask"].copy())
     inputs["attention_mask"][0, -3:] = 0
     outputs = run_onnxruntime(tmp_path / "model.onnx", inputs)
@@ -155,7 +159,9 @@ def test_samples_without_padding_keep_the_mask(fixture, tmp_path, model_type):
     compare({"x": outputs["logits"][attended]}, {"x": expected["logits"][attended]})
 
 
-@pytest.mark.parametrize("model_type", ["llama", "mistral", "gemma3_text", "bloom", "bert", "mpnet"])
+@pytest.mark.parametrize(
+    "model_type", ["llama", "mistral", "gemma3_text", "bloom", "bert", "mpnet"]
+)
 def test_rows_without_any_token_are_finite(fixture, export, model_type):
     inputs = load_file(fixture(model_type) / "inputs.safetensors")
     inputs["attention_mask"] = inputs["attention_mask"].copy()
@@ -193,7 +199,9 @@ def test_sizes_are_numbers_or_names(export, model_type):
     graph = onnx.load(export(model_type) / "model.onnx", load_external_data=False).graph
     for ports in (graph.input, graph.output):
         for name, sizes in shapes(ports).items():
-            assert all(size and not str(size).isdigit() or size == int(size) for size in sizes), name
+            assert all(
+                size and not str(size).isdigit() or size == int(size) for size in sizes
+            ), name
 
 
 @pytest.mark.parametrize("model_type", ["llama", "bert"])

@@ -22,7 +22,7 @@ typedef struct RopeParameters {
     int64_t max_length;     /* max_position_embeddings */
 } RopeParameters;
 
-enum { MAX_WIDTH = 4096 };
+enum { MAX_WIDTH = 4096, MAX_LENGTH = 1 << 30 };
 
 static const double PI = 3.14159265358979323846;
 
@@ -125,14 +125,19 @@ static const char *find_type(const RopeParameters *rope) {
 }
 
 static void read_lengths(Model *m, const RotarySpec *spec, RopeParameters *rope) {
+    static const char *const key = "original_max_position_embeddings";
     rope->max_length =
         config_size_or(m, "max_position_embeddings", spec->max_length ? spec->max_length : 2048);
-    rope->trained_length = (int64_t)number_or(m, rope->object, "original_max_position_embeddings",
-                                              (double)rope->max_length);
-    if (spec->layer_type) return;
+    double trained = number_or(m, rope->object, key, (double)rope->max_length);
     /* Where it is outside, as in Phi3, that one wins. */
-    int64_t inside = spec->trained_length ? spec->trained_length : rope->trained_length;
-    rope->trained_length = config_int_or(m, "original_max_position_embeddings", inside);
+    if (!spec->layer_type && (spec->trained_length || config_has(m, key)))
+        trained = (double)config_size_or(m, key, spec->trained_length);
+    if (trained < 1 || trained > MAX_LENGTH) {
+        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"%s\" to be between 1 and %d, found %g",
+                   m->config_path, key, MAX_LENGTH, trained);
+        trained = 1;
+    }
+    rope->trained_length = (int64_t)trained;
 }
 
 static void read_width(Model *m, const RotarySpec *spec, RopeParameters *rope) {

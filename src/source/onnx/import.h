@@ -148,6 +148,9 @@ static inline const Known *import_known(const OnnxNode *node, uint32_t i) {
     return input ? input->known : NULL;
 }
 
+/* A new symbol, for a number that depends on the data. */
+const Sym *import_symbol(Import *im, int64_t lower);
+
 /* The whole numbers of a scalar or short vector, as symbols that get their values when the program runs;
  * NULL when it is something else. */
 const Known *import_data_dependent(Import *im, OnnxValue *input);
@@ -195,6 +198,15 @@ const Sym *known_modulo(SymTable *symbols, const Sym *a, const Sym *b);
 
 /* Items are NULL; NULL when memory is exhausted. */
 Known *known_make(Import *im, ferry_dtype dtype, bool is_scalar, uint32_t count);
+
+/* A scalar. */
+const Known *known_one(Import *im, ferry_dtype dtype, const Sym *item);
+
+/* The same numbers, as a scalar or a vector. */
+const Known *known_like(Import *im, const Known *known, bool is_scalar);
+
+/* A vector of one number. */
+const Known *known_repeat(Import *im, const Known *known, uint32_t count);
 
 /* The numbers of a small constant; NULL when it has none. */
 const Known *known_of_recipe(Import *im, const Recipe *recipe);
@@ -259,6 +271,11 @@ void read_unsqueeze(Import *im, const OnnxNode *node);
 void read_gather(Import *im, const OnnxNode *node);
 void read_gather_elements(Import *im, const OnnxNode *node);
 void read_gather_nd(Import *im, const OnnxNode *node);
+void read_nonzero(Import *im, const OnnxNode *node);
+void read_scatter_elements(Import *im, const OnnxNode *node);
+void read_scatter_nd(Import *im, const OnnxNode *node);
+void read_topk(Import *im, const OnnxNode *node);
+/* read_slice.c */
 void read_slice(Import *im, const OnnxNode *node);
 void read_split(Import *im, const OnnxNode *node);
 /* read_create.c */
@@ -273,8 +290,17 @@ void read_cumsum(Import *im, const OnnxNode *node);
 void read_gemm(Import *im, const OnnxNode *node);
 void read_matmul(Import *im, const OnnxNode *node);
 void read_norm(Import *im, const OnnxNode *node);
+void read_product(Import *im, const OnnxNode *node);
 void read_reduce(Import *im, const OnnxNode *node);
-void read_reduce_product(Import *im, const OnnxNode *node);
 void read_softmax(Import *im, const OnnxNode *node);
+/* read_vision.c */
+void read_batch_norm(Import *im, const OnnxNode *node);
+void read_convolution(Import *im, const OnnxNode *node);
+void read_grid_sample(Import *im, const OnnxNode *node);
+void read_instance_norm(Import *im, const OnnxNode *node);
+void read_pad(Import *im, const OnnxNode *node);
+void read_pool(Import *im, const OnnxNode *node);
+/* read_resize.c */
+void read_resize(Import *im, const OnnxNode *node);
 
 #endif

@@ -17,6 +17,24 @@ Known *known_make(Import *im, ferry_dtype dtype, bool is_scalar, uint32_t count)
     return known;
 }
 
+const Known *known_one(Import *im, ferry_dtype dtype, const Sym *item) {
+    Known *known = known_make(im, dtype, true, 1);
+    if (known) known->items[0] = item;
+    return known;
+}
+
+const Known *known_like(Import *im, const Known *known, bool is_scalar) {
+    Known *copy = known_make(im, known->dtype, is_scalar, known->count);
+    if (copy && known->count) memcpy(copy->items, known->items, known->count * sizeof *copy->items);
+    return copy;
+}
+
+const Known *known_repeat(Import *im, const Known *known, uint32_t count) {
+    Known *repeated = known_make(im, known->dtype, false, count);
+    for (uint32_t i = 0; repeated && i < count; i++) repeated->items[i] = known->items[0];
+    return repeated;
+}
+
 static const Sym *number(Import *im, int64_t value) {
     return value == INT64_MIN ? NULL : build_const(&im->b, value);
 }

@@ -9,16 +9,26 @@ static const OnnxOperator operators[] = {
     {"Add", read_binary, OP_ADD, "", 2, 2, 0},
     {"And", read_logical, OP_AND, "", 2, 2, 0},
     {"ArgMax", read_argmax, OP_ARGMAX, "axis keepdims select_last_index", 1, 1, 0},
+    {"Atan", read_unary, OP_ATAN, "", 1, 1, 0},
+    {"AveragePool", read_pool, OP_AVG_POOL,
+     "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides", 1, 1, 0},
+    {"BatchNormalization", read_batch_norm, OP_BATCH_NORM, "epsilon momentum training_mode", 5, 5,
+     0},
     {"BitwiseAnd", read_bitwise, OP_AND, "", 2, 2, 18},
     {"BitwiseNot", read_bitwise_not, OP_NOT, "", 1, 1, 18},
     {"BitwiseOr", read_bitwise, OP_OR, "", 2, 2, 18},
     {"Cast", read_cast, OP_TO, "to saturate round_mode", 1, 1, 0},
     {"CastLike", read_cast_like, OP_TO, "saturate round_mode", 2, 2, 15},
+    {"Ceil", read_unary, OP_CEIL, "", 1, 1, 0},
     {"Clip", read_clip, OP_CLAMP, "", 1, 3, 0},
     {"Concat", read_concat, OP_CAT, "axis", 1, 0, 0},
     {"Constant", read_constant, OP_FULL, "value value_float value_floats value_int value_ints", 0,
      0, 0},
     {"ConstantOfShape", read_constant_of_shape, OP_FULL, "value", 1, 1, 0},
+    {"Conv", read_convolution, OP_CONVOLUTION, "auto_pad dilations group kernel_shape pads strides",
+     2, 3, 0},
+    {"ConvTranspose", read_convolution, OP_CONVOLUTION,
+     "auto_pad dilations group kernel_shape output_padding pads strides", 2, 3, 0},
     {"Cos", read_unary, OP_COS, "", 1, 1, 0},
     {"CumSum", read_cumsum, OP_CUMSUM, "exclusive reverse", 2, 2, 0},
     {"Div", read_binary, OP_DIV, "", 2, 2, 0},
@@ -28,6 +38,7 @@ static const OnnxOperator operators[] = {
     {"Exp", read_unary, OP_EXP, "", 1, 1, 0},
     {"Expand", read_expand, OP_EXPAND, "", 2, 2, 0},
     {"Flatten", read_flatten, OP_VIEW, "axis", 1, 1, 0},
+    {"Floor", read_unary, OP_FLOOR, "", 1, 1, 0},
     {"Gather", read_gather, OP_INDEX_SELECT, "axis", 2, 2, 0},
     {"GatherElements", read_gather_elements, OP_GATHER, "axis", 2, 2, 0},
     {"GatherND", read_gather_nd, OP_INDEX_SELECT, "batch_dims", 2, 2, 0},
@@ -35,7 +46,9 @@ static const OnnxOperator operators[] = {
     {"Gemm", read_gemm, OP_LINEAR, "alpha beta transA transB", 2, 3, 0},
     {"Greater", read_binary, OP_GT, "", 2, 2, 0},
     {"GreaterOrEqual", read_binary, OP_GE, "", 2, 2, 0},
+    {"GridSample", read_grid_sample, OP_GRID_SAMPLER, "align_corners mode padding_mode", 2, 2, 16},
     {"Identity", read_identity, OP_TO, "", 1, 1, 0},
+    {"InstanceNormalization", read_instance_norm, OP_GROUP_NORM, "epsilon", 3, 3, 0},
     {"IsNaN", read_is_nan, OP_NE, "", 1, 1, 0},
     {"LayerNormalization", read_norm, OP_LAYER_NORM, "axis epsilon stash_type", 2, 3, 17},
     {"LeakyRelu", read_alpha, OP_LEAKY_RELU, "alpha", 1, 1, 0},
@@ -44,12 +57,16 @@ static const OnnxOperator operators[] = {
     {"Log", read_unary, OP_LOG, "", 1, 1, 0},
     {"MatMul", read_matmul, OP_MATMUL, "", 2, 2, 0},
     {"Max", read_variadic, OP_MAXIMUM, "", 1, 0, 0},
+    {"MaxPool", read_pool, OP_MAX_POOL, "auto_pad ceil_mode dilations kernel_shape pads strides", 1,
+     1, 0},
     {"Min", read_variadic, OP_MINIMUM, "", 1, 0, 0},
     {"Mod", read_mod, OP_DIV, "fmod", 2, 2, 0},
     {"Mul", read_binary, OP_MUL, "", 2, 2, 0},
     {"Neg", read_unary, OP_NEG, "", 1, 1, 0},
+    {"NonZero", read_nonzero, OP_NONZERO, "", 1, 1, 0},
     {"Not", read_not, OP_NOT, "", 1, 1, 0},
     {"Or", read_logical, OP_OR, "", 2, 2, 0},
+    {"Pad", read_pad, OP_PAD, "mode", 2, 4, 0},
     {"Pow", read_pow, OP_POW_SCALAR, "", 2, 2, 0},
     {"RMSNormalization", read_norm, OP_RMS_NORM, "axis epsilon stash_type", 2, 2, 23},
     {"Range", read_range, OP_ARANGE, "", 3, 3, 0},
@@ -57,12 +74,20 @@ static const OnnxOperator operators[] = {
     {"ReduceMax", read_reduce, OP_AMAX, "axes keepdims noop_with_empty_axes", 1, 2, 0},
     {"ReduceMean", read_reduce, OP_MEAN, "axes keepdims noop_with_empty_axes", 1, 2, 0},
     {"ReduceMin", read_reduce, OP_AMIN, "axes keepdims noop_with_empty_axes", 1, 2, 0},
-    {"ReduceProd", read_reduce_product, OP_MUL, "axes keepdims noop_with_empty_axes", 1, 2, 0},
+    {"ReduceProd", read_product, OP_PROD, "axes keepdims noop_with_empty_axes", 1, 2, 0},
     {"ReduceSum", read_reduce, OP_SUM, "axes keepdims noop_with_empty_axes", 1, 2, 0},
     {"Relu", read_unary, OP_RELU, "", 1, 1, 0},
     {"Reshape", read_reshape, OP_VIEW, "allowzero", 2, 2, 0},
+    {"Resize", read_resize, OP_UPSAMPLE_NEAREST,
+     "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside mode "
+     "nearest_mode",
+     1, 4, 18},
+    {"Round", read_unary, OP_ROUND, "", 1, 1, 0},
+    {"ScatterElements", read_scatter_elements, OP_SCATTER, "axis reduction", 3, 3, 16},
+    {"ScatterND", read_scatter_nd, OP_INDEX_PUT, "reduction", 3, 3, 16},
     {"Shape", read_shape, OP_VIEW, "start end", 1, 1, 0},
     {"Sigmoid", read_unary, OP_SIGMOID, "", 1, 1, 0},
+    {"Sign", read_unary, OP_SIGN, "", 1, 1, 0},
     {"Sin", read_unary, OP_SIN, "", 1, 1, 0},
     {"Size", read_size, OP_VIEW, "", 1, 1, 0},
     {"Slice", read_slice, OP_SLICE, "", 3, 5, 0},
@@ -75,6 +100,7 @@ static const OnnxOperator operators[] = {
     {"Sum", read_variadic, OP_ADD, "", 1, 0, 0},
     {"Tanh", read_unary, OP_TANH, "", 1, 1, 0},
     {"Tile", read_tile, OP_EXPAND, "", 2, 2, 0},
+    {"TopK", read_topk, OP_TOPK, "axis largest sorted", 2, 2, 0},
     {"Transpose", read_transpose, OP_PERMUTE, "perm", 1, 1, 0},
     {"Trilu", read_trilu, OP_WHERE, "upper", 1, 2, 14},
     {"Unsqueeze", read_unsqueeze, OP_UNSQUEEZE, "", 2, 2, 0},
@@ -89,22 +115,27 @@ Value *import_tensor(Import *im, const OnnxNode *node, uint32_t i) {
     return input ? known_tensor(im, input) : NULL;
 }
 
+const Sym *import_symbol(Import *im, int64_t lower) {
+    SymTable *symbols = &im->b.program->symbols;
+    const char *name = "";
+    for (size_t k = im->b.program->sources.count; !*name || sym_lookup(symbols, name); k++) {
+        name = arena_format(&im->arena, "u%zu", k);
+    }
+    return sym_symbol(symbols, name, lower, SYM_UNBOUNDED);
+}
+
 const Known *import_data_dependent(Import *im, OnnxValue *input) {
-    Program *program = im->b.program;
     Value *value = known_tensor(im, input), *item = value;
     bool is_integer = value->dtype == FERRY_I64 || value->dtype == FERRY_I32;
     bool has_items = value->rank == 1 && sym_is_const(value->shape[0]) &&
-                     value->shape[0]->value <= FERRY_MAX_RANK;
+                     value->shape[0]->value <= KNOWN_MAX_COUNT;
     if (!import_ok(im) || !is_integer || (value->rank && !has_items)) return NULL;
     uint32_t count = value->rank ? (uint32_t)value->shape[0]->value : 1;
     Known *known = known_make(im, value->dtype, value->rank == 0, count);
     for (uint32_t i = 0; known && i < count; i++) {
-        const char *name = "";
-        for (size_t k = program->sources.count; !*name || sym_lookup(&program->symbols, name); k++)
-            name = arena_format(&im->arena, "u%zu", k);
         if (value->rank) item = build_select(&im->b, value, 0, i);
-        known->items[i] = sym_symbol(&program->symbols, name, INT64_MIN, SYM_UNBOUNDED);
-        VEC_PUSH(&program->sources, (SymSource){known->items[i], item, -1});
+        known->items[i] = import_symbol(im, INT64_MIN);
+        VEC_PUSH(&im->b.program->sources, (SymSource){known->items[i], item, -1});
     }
     input->known = known;
     return known;

@@ -90,12 +90,7 @@ void read_constant_of_shape(Import *im, const OnnxNode *node) {
     const Sym *size = shape->count == 1 ? shape->items[0] : NULL;
     if (value->known && size && sym_is_const(size) && size->value >= 0 &&
         size->value <= KNOWN_MAX_COUNT) {
-        uint32_t count = (uint32_t)size->value;
-        Known *repeated = known_make(im, value->known->dtype, false, count);
-        for (uint32_t i = 0; repeated && i < count; i++) {
-            repeated->items[i] = value->known->items[0];
-        }
-        import_give_known(im, node, 0, repeated);
+        import_give_known(im, node, 0, known_repeat(im, value->known, (uint32_t)size->value));
         return;
     }
     for (uint32_t d = 0; d < shape->count; d++) {

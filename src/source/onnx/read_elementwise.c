@@ -8,8 +8,7 @@
 void read_unary(Import *im, const OnnxNode *node) {
     const Known *x = import_known(node, 0);
     if (node->rule->op == OP_NEG && known_is_integer(x)) {
-        Known *zero = known_make(im, x->dtype, true, 1);
-        if (zero) zero->items[0] = build_const(&im->b, 0);
+        const Known *zero = known_one(im, x->dtype, build_const(&im->b, 0));
         const Known *negative = zero ? known_binary(im, sym_sub, zero, x) : NULL;
         if (negative) {
             import_give_known(im, node, 0, negative);
@@ -19,12 +18,13 @@ void read_unary(Import *im, const OnnxNode *node) {
     import_give(im, node, 0, build_unary(&im->b, node->rule->op, import_tensor(im, node, 0)));
 }
 
-/* The tensor when a result is not known. */
-static Value *binary(Import *im, Op op, Value *x, Value *y) {
-    if (op == OP_DIV && import_ok(im) && !ferry_dtype_is_float(x->dtype)) {
-        import_unsupported(im, "there is no division of %s tensors", ferry_dtype_name(x->dtype));
+/* ONNX division of whole numbers truncates: what remains is taken away first. */
+static Value *divide(Import *im, Value *x, Value *y) {
+    if (!import_ok(im) || ferry_dtype_is_float(x->dtype)) {
+        return build_binary(&im->b, OP_DIV, x, y);
     }
-    return build_binary(&im->b, op, x, y);
+    Value *rest = build_binary(&im->b, OP_FMOD, x, y);
+    return build_binary(&im->b, OP_FLOOR_DIVIDE, build_sub(&im->b, x, rest), y);
 }
 
 void read_binary(Import *im, const OnnxNode *node) {
@@ -35,7 +35,9 @@ void read_binary(Import *im, const OnnxNode *node) {
         return;
     }
     Value *x = import_tensor(im, node, 0), *y = import_tensor(im, node, 1);
-    import_give(im, node, 0, binary(im, node->rule->op, x, y));
+    bool division = node->rule->op == OP_DIV;
+    import_give(im, node, 0,
+                division ? divide(im, x, y) : build_binary(&im->b, node->rule->op, x, y));
 }
 
 /* All inputs joined by a binary operation. */
@@ -58,12 +60,17 @@ void read_variadic(Import *im, const OnnxNode *node) {
     import_give(im, node, 0, result);
 }
 
+/* With the sign of the dividend (fmod) or of the divisor. */
 void read_mod(Import *im, const OnnxNode *node) {
-    if (!import_require_int(im, node, "fmod", 0)) return;
+    bool fmod = import_int(im, node, "fmod", 0) != 0;
     const Known *known =
-        known_binary(im, known_modulo, import_known(node, 0), import_known(node, 1));
-    if (!known) import_unsupported(im, "the remainder of tensors that depend on the data");
-    import_give_known(im, node, 0, known);
+        fmod ? NULL : known_binary(im, known_modulo, import_known(node, 0), import_known(node, 1));
+    if (known) {
+        import_give_known(im, node, 0, known);
+        return;
+    }
+    Value *x = import_tensor(im, node, 0), *y = import_tensor(im, node, 1);
+    import_give(im, node, 0, build_binary(&im->b, fmod ? OP_FMOD : OP_REMAINDER, x, y));
 }
 
 /* Constants, in the base or the exponent, become scalars. */

@@ -100,26 +100,38 @@ void read_reduce(Import *im, const OnnxNode *node) {
     import_give(im, node, 0, build_to(&im->b, reduced, x->dtype));
 }
 
-/* The product of sizes. */
-void read_reduce_product(Import *im, const OnnxNode *node) {
-    const Known *x = import_sizes(im, node, 0);
-    SymTable *symbols = &im->b.program->symbols;
+/* The product of numbers that are known; NULL when they are not. */
+static const Known *product_known(Import *im, const Known *x, bool keep) {
+    if (!known_is_integer(x)) return NULL;
+    const Known *all = known_one(im, x->dtype, build_const(&im->b, 1));
+    for (uint32_t i = 0; i < x->count && all; i++) {
+        all = known_binary(im, sym_mul, all, known_slice(im, x, i, 1));
+    }
+    return all ? known_like(im, all, x->is_scalar || !keep) : NULL;
+}
+
+void read_product(Import *im, const OnnxNode *node) {
+    const Known *known = import_known(node, 0);
+    bool given, keep = import_int(im, node, "keepdims", 1) != 0;
+    bool keep_all = import_int(im, node, "noop_with_empty_axes", 0) != 0;
     unsigned axes;
-    bool given;
-    if (!x || !import_axes(im, node, 1, !x->is_scalar, &axes, &given)) return;
-    if (!given && import_int(im, node, "noop_with_empty_axes", 0) != 0) {
-        import_give_known(im, node, 0, x);
+    uint32_t rank = known ? !known->is_scalar : import_tensor(im, node, 0)->rank;
+    if (!import_ok(im) || !import_axes(im, node, 1, rank, &axes, &given)) return;
+    if (!given && keep_all) {
+        import_give_same(node, import_input(node, 0));
         return;
     }
-    bool keep = import_int(im, node, "keepdims", 1) != 0;
-    Known *product = known_make(im, x->dtype, x->is_scalar || !keep, 1);
-    if (!product) return;
-    product->items[0] = build_const(&im->b, 1);
-    for (uint32_t i = 0; i < x->count; i++) {
-        if (!x->items[i]) import_unsupported(im, "a factor is INT64_MIN");
-        if (import_ok(im)) product->items[0] = sym_mul(symbols, product->items[0], x->items[i]);
+    known = product_known(im, known, keep);
+    if (known) {
+        import_give_known(im, node, 0, known);
+        return;
     }
-    import_give_known(im, node, 0, product);
+    Value *x = import_tensor(im, node, 0), *product = x;
+    for (uint32_t d = rank; d-- > 0;) {
+        if (given && !(axes & 1u << d)) continue;
+        product = build_reduce(&im->b, OP_PROD, product, (int)d, keep);
+    }
+    import_give(im, node, 0, build_to(&im->b, product, x->dtype));
 }
 
 void read_argmax(Import *im, const OnnxNode *node) {

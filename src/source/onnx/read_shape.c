@@ -20,17 +20,8 @@ void read_shape(Import *im, const OnnxNode *node) {
 
 void read_size(Import *im, const OnnxNode *node) {
     const Value *value = import_tensor(im, node, 0);
-    Known *known = known_make(im, FERRY_I64, true, 1);
-    if (!known) return;
-    known->items[0] = shape_count(&im->b.program->symbols, value->rank, value->shape);
-    import_give_known(im, node, 0, known);
-}
-
-/* The same numbers as a scalar or a vector. */
-static void give_reshaped(Import *im, const OnnxNode *node, const Known *known, bool is_scalar) {
-    Known *copy = known_make(im, known->dtype, is_scalar, known->count);
-    if (copy && known->count) memcpy(copy->items, known->items, known->count * sizeof *copy->items);
-    import_give_known(im, node, 0, copy);
+    const Sym *count = shape_count(&im->b.program->symbols, value->rank, value->shape);
+    import_give_known(im, node, 0, known_one(im, FERRY_I64, count));
 }
 
 /* ---- reshape ---- */
@@ -50,7 +41,7 @@ void read_reshape(Import *im, const OnnxNode *node) {
     uint32_t unknown = 0;
     if (!target) return;
     if (keeps_known(import_known(node, 0), target)) {
-        give_reshaped(im, node, import_known(node, 0), target->count == 0);
+        import_give_known(im, node, 0, known_like(im, import_known(node, 0), target->count == 0));
         return;
     }
     Value *x = import_tensor(im, node, 0);
@@ -113,7 +104,7 @@ void read_unsqueeze(Import *im, const OnnxNode *node) {
     }
     if (!import_ok(im) || !import_axes(im, node, 1, rank + count, &axes, &given)) return;
     if (known && rank + count <= 1) {
-        give_reshaped(im, node, known, count == 0 && known->is_scalar);
+        import_give_known(im, node, 0, known_like(im, known, count == 0 && known->is_scalar));
         return;
     }
     Value *x = import_tensor(im, node, 0);
@@ -140,7 +131,7 @@ void read_squeeze(Import *im, const OnnxNode *node) {
     bool given;
     if (known && known->count == 1 && !known->is_scalar) {
         bool drops = import_axes(im, node, 1, 1, &axes, &given) && (axes || !given);
-        if (import_ok(im)) give_reshaped(im, node, known, drops);
+        if (import_ok(im)) import_give_known(im, node, 0, known_like(im, known, drops));
         return;
     }
     Value *x = import_tensor(im, node, 0);
@@ -177,9 +168,7 @@ void read_expand(Import *im, const OnnxNode *node) {
         sym_is_const(target->items[0]) && target->items[0]->value >= 0 &&
         target->items[0]->value <= KNOWN_MAX_COUNT) {
         uint32_t count = (uint32_t)target->items[0]->value;
-        Known *repeated = known_make(im, known->dtype, false, count);
-        for (uint32_t i = 0; repeated && i < count; i++) repeated->items[i] = known->items[0];
-        import_give_known(im, node, 0, repeated);
+        import_give_known(im, node, 0, known_repeat(im, known, count));
         return;
     }
     Value *x = import_tensor(im, node, 0);

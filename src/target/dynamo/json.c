@@ -45,8 +45,10 @@ static void print_srepr(Serializer *s, Buffer *out, const Sym *sym) {
                       *name == 'u' ? "" : "positive=True, ");
         return;
     }
+    /* torch's Mod is for dividends that are not negative. */
+    bool is_python = sym->kind == SYM_MOD && sym->operands[0]->lower < 0;
     bool neutral = sym->kind == SYM_PRODUCT ? sym->value == 1 : sym->value == 0;
-    buffer_format(out, "%s(", names[sym->kind]);
+    buffer_format(out, "%s(", is_python ? "PythonMod" : names[sym->kind]);
     if (!neutral) buffer_format(out, "Integer(%" PRId64 ")", sym->value);
     for (uint32_t i = 0; i < sym->count; i++) {
         if (i || !neutral) buffer_text(out, ", ");

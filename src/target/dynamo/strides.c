@@ -1,6 +1,7 @@
 /* Strides of new tensors. What works element by element keeps the order of dimensions that its
- * arguments have in memory, and so does CPU attention with its query; everything else makes dense,
- * row-major tensors. Comparisons of symbolic strides are decided by the sample sizes. */
+ * arguments have in memory, and so does CPU attention with its query; image operations keep channels
+ * last; everything else makes dense, row-major tensors. Comparisons of symbolic strides are decided by
+ * the sample sizes. */
 #include "target/dynamo/serialize.h"
 
 #include <string.h>
@@ -89,12 +90,60 @@ static bool follows_query(const Node *node) {
     return query->rank == 4 && query->shape[3] == value->shape[3];
 }
 
+/* ---- images: channels last in, channels last out ---- */
+
+/* at::is_channels_last_strides_2d */
+static bool is_channels_last(const Serializer *s, const Value *value) {
+    static const uint32_t order[] = {1, 3, 2, 0};
+    const Sym *const *strides = s->strides[value->id];
+    int64_t least = 0;
+    if (value->rank != 4 || sym_is_value(strides[1], 0)) return false;
+    for (uint32_t i = 0; i < 4; i++) {
+        int64_t size = strides_sample(s, value->shape[order[i]]);
+        int64_t stride = strides_sample(s, strides[order[i]]);
+        if (size == 0 || stride < least) return false;
+        if (order[i] == 0 && least == strides_sample(s, strides[1])) return false;
+        least = size > 1 ? stride * size : stride;
+    }
+    return true;
+}
+
+/* Operations whose result takes the memory format of their arguments: all of them for cat, any of the
+ * first two for convolution, the first otherwise. */
+static bool keeps_channels_last(const Serializer *s, const Node *node) {
+    const Arg *first = &node->args[0];
+    bool all = true;
+    switch (node->op) {
+    case OP_CAT:
+        for (uint32_t i = 0; i < first->tensors.count; i++)
+            all = all && is_channels_last(s, first->tensors.items[i]);
+        return all;
+    case OP_CONVOLUTION:
+        return is_channels_last(s, first->tensor) || is_channels_last(s, node->args[1].tensor);
+    case OP_MAX_POOL:
+    case OP_AVG_POOL:
+    case OP_BATCH_NORM:
+    case OP_GROUP_NORM:
+    case OP_PAD:
+    case OP_UPSAMPLE_NEAREST:
+    case OP_UPSAMPLE_NEAREST_EXACT:
+    case OP_UPSAMPLE_BILINEAR:
+    case OP_UPSAMPLE_BICUBIC:
+    case OP_UPSAMPLE_BILINEAR_AA:
+    case OP_UPSAMPLE_BICUBIC_AA: return is_channels_last(s, first->tensor);
+    default: return false;
+    }
+}
+
 static const Sym *const *infer(Serializer *s, const Node *node, const Value *self,
                                const Value *out) {
     const Sym *const *strides = self ? strides_view(s, node, self, out) : NULL;
     if (strides) return strides;
     if (is_elementwise(node->op)) return elementwise(s, node, op_schema(node->op)->arg_count, out);
     if (node->op == OP_ATTENTION && follows_query(node)) return elementwise(s, node, 1, out);
+    static const uint32_t channels_last[] = {1, 3, 2, 0};
+    if (out->rank == 4 && keeps_channels_last(s, node))
+        return dense(s, 4, out->shape, channels_last);
     return strides_contiguous(s, out->rank, out->shape);
 }
 

@@ -64,10 +64,12 @@ void lower_cat(Onnx *o, const Node *node) {
 
 void lower_slice(Onnx *o, const Node *node) {
     const int64_t axis = lower_dim(node, 1, lower_tensor(node, 0)->rank);
+    const Sym *step = node->args[4].integer;
+    const bool steps = !sym_is_value(step, 1);
     const char *inputs[] = {lower_input(o, node, 0), onnx_size(o, node->args[2].integer),
                             onnx_size(o, node->args[3].integer), onnx_ints(o, &axis, 1),
-                            onnx_size(o, node->args[4].integer)};
-    onnx_result(o, "Slice", inputs, sym_is_value(node->args[4].integer, 1) ? 4 : 5, NULL, 0);
+                            steps ? onnx_size(o, step) : NULL};
+    onnx_result(o, "Slice", inputs, steps ? 5 : 4, NULL, 0);
 }
 
 void lower_select(Onnx *o, const Node *node) {
