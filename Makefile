@@ -20,7 +20,7 @@ test:
 # Measurements, each a ratio to something measured in the same run.
 bench: release
 	@tools/setup test
-	@bench/run
+	@build/venv/bin/python bench/run.py
 
 # A longer run of every fuzzer: make fuzz SECONDS=600
 SECONDS ?= 60

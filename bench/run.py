@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure ferry beside something else, in one run, and compare the ratio with a target.
 
     run.py [NAME...] [--ferry PROGRAM] [--work DIRECTORY] [--json]
@@ -223,6 +222,8 @@ def main():
     unknown = [name for name in args.names if name not in MEASURES]
     if unknown:
         parser.error(f"no measurement {unknown[0]}: choose from {', '.join(MEASURES)}")
+    if not args.ferry.exists():
+        parser.error(f"no program {args.ferry}: run make, or name one with --ferry")
     load, processors = os.getloadavg()[0], os.cpu_count()
     if load > processors:
         print(f"note: the load is {load:.0f} on {processors} processors: wall times are too long", file=sys.stderr)

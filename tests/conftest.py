@@ -12,7 +12,7 @@ def pytest_configure(config):
         pytest.exit(f"{support.FERRY} is missing: run `make test`", returncode=2)
     worker = hasattr(config, "workerinput")
     if support.ARCHIVES.is_dir() and not worker:
-        command = [support.ARCHIVES / "unpack", support.FIXTURES, *support.native_fixtures()]
+        command = [support.ARCHIVES / "unpack", support.FIXTURES]
         subprocess.run(command, check=True)
 
 

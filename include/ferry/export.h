@@ -53,6 +53,10 @@ typedef struct ferry_export_config {
      * input; a plain number fixes one. An input named here joins the default ones. */
     const char *dynamic_shapes;
 
+    /* A size of an input that is a number is an error that names it: for torch.export programs, where
+     * tracing may have frozen a dimension that was meant to be dynamic. */
+    bool expect_dynamic;
+
     bool no_cache; /* decoders: do not return keys and values */
 
     /* Keys of config.json that ferry does not know and the caller vouches for. */

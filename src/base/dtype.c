@@ -165,7 +165,7 @@ static int64_t float_to_integer(ferry_dtype to, double value) {
 }
 
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#if !defined(__x86_64__) || defined(__clang__) || defined(__SANITIZE_ADDRESS__) ||                  \
+#if !defined(__x86_64__) || defined(__clang__) || defined(__SANITIZE_ADDRESS__) ||                 \
     defined(__SANITIZE_THREAD__)
 #undef CLONES
 #define CLONES

@@ -7,7 +7,7 @@
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
         *structure;
-    bool dynamic, no_cache, deferred_asserts, json, quiet;
+    bool dynamic, expect_dynamic, no_cache, deferred_asserts, json, quiet;
     long opset, threads;
     StringList ignored;
 } ExportArgs;
@@ -88,6 +88,7 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->dynamic = args->dynamic;
     config->dynamic_shapes = args->dynamic_shapes;
     config->no_cache = args->no_cache;
+    config->expect_dynamic = args->expect_dynamic;
     config->deferred_asserts = args->deferred_asserts;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
@@ -164,6 +165,8 @@ static int run_export(int argc, char **argv) {
         {0, "weights", "copy|link", OPTION_STRING, &args.weights,
          "copy weights into the export (the default), or point into the\n"
          "checkpoint's files, which must be inside DIR"},
+        {0, "expect-dynamic", NULL, OPTION_FLAG, &args.expect_dynamic,
+         "fail when a size of an input is fixed, and name it"},
         {0, "no-cache", NULL, OPTION_FLAG, &args.no_cache,
          "decoders: do not return keys and values"},
         {0, "structure", "model|dict", OPTION_STRING, &args.structure,

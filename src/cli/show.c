@@ -95,16 +95,32 @@ static void print_port(const char *role, const ferry_port *port, bool json, bool
     printf(json ? "]}" : "]\n");
 }
 
-static void show_export(const ferry_exported *exported, const char *path, bool json) {
+/* The sizes of the inputs that are numbers: what a program can never be called with another of. */
+static void print_fixed_sizes(const ferry_exported *exported) {
+    const char *separator = "  fixed   ";
+    for (size_t i = 0; i < ferry_exported_input_count(exported); i++) {
+        const ferry_port *port = ferry_exported_input(exported, i);
+        for (size_t d = 0; d < port->rank; d++) {
+            if (port->shape[d][strspn(port->shape[d], "0123456789")]) continue;
+            printf("%s%s[%zu] = %s", separator, port->name, d, port->shape[d]);
+            separator = ", ";
+        }
+    }
+    if (*separator == ',') putchar('\n');
+}
+
+/* `kind`: "an export" or "a program". */
+static void show_export(const ferry_exported *exported, const char *path, const char *kind,
+                        bool json) {
     size_t inputs = ferry_exported_input_count(exported),
            outputs = ferry_exported_output_count(exported);
     if (json) {
-        printf("{\"kind\": \"export\", \"format\": \"%s\", \"architecture\": ",
-               ferry_exported_format(exported));
+        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ",
+               strchr(kind, ' ') + 1, ferry_exported_format(exported));
         cli_json_string(ferry_exported_architecture(exported));
         printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
     } else {
-        printf("%s: an export of %s (%s, %s)\n", path, ferry_exported_architecture(exported),
+        printf("%s: %s of %s (%s, %s)\n", path, kind, ferry_exported_architecture(exported),
                ferry_exported_format(exported), ferry_exported_dtype(exported));
     }
     for (size_t i = 0; i < inputs; i++) {
@@ -114,7 +130,10 @@ static void show_export(const ferry_exported *exported, const char *path, bool j
     for (size_t i = 0; i < outputs; i++) {
         print_port("output", ferry_exported_output(exported, i), json, i == 0);
     }
-    if (json) puts("]}");
+    if (json)
+        puts("]}");
+    else
+        print_fixed_sizes(exported);
 }
 
 static bool has_manifest(const char *path) {
@@ -130,11 +149,15 @@ static int show_checkpoint(const char *path, const ShowArgs *args) {
     ferry_error error;
     if (ferry_model_open(path, &model, &error) != FERRY_OK) return cli_fail(&error);
     ferry_status status = FERRY_OK;
-    if (args->program) {
+    bool traced = strcmp(ferry_model_type(model), "torch.export") == 0 && !args->weights;
+    if (args->program || traced) {
         ferry_export_config_init(&config);
-        config.dump_after = "build";
+        config.target = "dynamo";
+        config.dump_after = args->program ? "build" : NULL;
         config.dump = cli_write;
         status = ferry_export(model, &config, &exported, &error);
+        if (status == FERRY_OK && !args->program)
+            show_export(exported, path, "a program", args->json);
         ferry_exported_free(exported);
     } else {
         show_model(model, path, args);
@@ -162,7 +185,7 @@ static int run_show(int argc, char **argv) {
     if (args.program)
         status = ferry_exported_print(exported, cli_write, NULL, &error);
     else
-        show_export(exported, path, args.json);
+        show_export(exported, path, "an export", args.json);
     ferry_exported_free(exported);
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }

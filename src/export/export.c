@@ -4,6 +4,7 @@
 #include "pass/pass.h"
 #include "run/reference.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,9 +90,35 @@ static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
     return FERRY_OK;
 }
 
+/* Every size of an input that is a number, by name. */
+static ferry_status check_dynamic(const Program *program, ferry_error *error) {
+    Buffer frozen = {0};
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Port *port = &program->inputs.items[i];
+        for (uint32_t d = 0; d < port->value->rank; d++) {
+            const Sym *size = port->value->shape[d];
+            if (!sym_is_const(size)) continue;
+            buffer_format(&frozen, "%s%s[%" PRIu32 "] = %" PRId64, frozen.length ? ", " : "",
+                          port->name, d, size->value);
+        }
+    }
+    ferry_status status = FERRY_OK;
+    if (frozen.failed)
+        status = error_memory(error, program->architecture, 0);
+    else if (frozen.length)
+        status = error_set(error, FERRY_UNSUPPORTED, program->architecture,
+                           "expected every size of the inputs to be dynamic, found fixed ones: %s; "
+                           "trace the model again with samples in which these sizes are neither 0 "
+                           "nor 1, and look for code that depends on them",
+                           buffer_string(&frozen));
+    buffer_free(&frozen);
+    return status;
+}
+
 static ferry_status step_build(Export *ex) {
     const ferry_model *model = ex->exported->model;
     TRY(model->pt2 ? build_pt2(ex, model->pt2) : build_checkpoint(ex, model->checkpoint));
+    if (ex->config->expect_dynamic) TRY(check_dynamic(ex->program, ex->error));
     if (ex->config->structure == FERRY_STRUCTURE_MODEL) return FERRY_OK;
     return structure_make_plain(ex->program, ex->error);
 }

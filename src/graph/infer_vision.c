@@ -46,9 +46,10 @@ static ferry_status convolution_weight(Infer *in, uint32_t spatial) {
         return REJECT(in, "input and weight differ in rank or dtype");
     }
     for (uint32_t d = 0; d < spatial + 2; d++) {
-        if (!sym_is_const(weight->shape[d]) || weight->shape[d]->value < 1) {
+        const Sym *size = weight->shape[d];
+        if (!sym_is_const(size) || size->value < 1 || size->value > INT32_MAX) {
             return REJECT(in, "expected a weight of constant sizes, found %s",
-                          infer_text(in, weight->shape[d]));
+                          infer_text(in, size));
         }
     }
     const Sym *groups = in->args[8].integer;

@@ -313,9 +313,8 @@ static bool is_zero_divisor(SymTable *table, const Sym *b) {
 /* A sum as b * whole + rest, for a constant b > 1: the terms that b divides are in `whole`, and what is
  * left of the constant is below b. */
 static const Sym *take_multiples(SymTable *table, const Sym *a, int64_t b, const Sym **rest) {
-    int64_t floor = sym_floor_divide(a->value, b);
-    const Sym *whole = sym_const(table, floor);
-    *rest = sym_const(table, a->value - floor * b);
+    const Sym *whole = sym_const(table, sym_floor_divide(a->value, b));
+    *rest = sym_const(table, sym_floor_modulo(a->value, b));
     for (uint32_t i = 0; i < a->count; i++) {
         const Sym *term = a->operands[i];
         if (coefficient(term) % b == 0)
@@ -366,7 +365,7 @@ const Sym *sym_mod(SymTable *table, const Sym *a, const Sym *b) {
     if (divide_exactly(table, a, b, &quotient)) return sym_const(table, 0);
     if (is_below(a, b)) return a;
     if (a->kind == SYM_SUM && sym_is_const(b) && b->value > 1) {
-        const Sym *rest;
+        const Sym *rest = a;
         take_multiples(table, a, b->value, &rest);
         if (rest != a) return sym_mod(table, rest, b);
     }

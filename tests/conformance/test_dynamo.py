@@ -83,7 +83,7 @@ def test_fixed_sizes(fixture, tmp_path):
         run(program, tmp_path, load_file(source / "inputs.safetensors")),
         numpy(load_file(source / "expected.safetensors")),
     )
-    with pytest.raises(RuntimeError, match="to be equal to 7"):
+    with pytest.raises(RuntimeError, match="to be equal to"):
         run(program, tmp_path, load_file(source / "second_inputs.safetensors"))
 
 

@@ -305,6 +305,13 @@ static void sizes_that_overflow(void **state) {
     model_node(&model, "Reshape", "x,target", "y", "");
     model_output(&model, "y", FLOAT);
     check_refused(&model, FERRY_UNSUPPORTED, "does not fit 64 bits");
+    model_input(&model, "x", FLOAT, "1,1,3,3");
+    model_input(&model, "one", FLOAT, "");
+    model_ints(&model, "large", 1, 1, 1LL << 61, 1);
+    model_node(&model, "Expand", "one,large", "w", "");
+    model_node(&model, "Conv", "x,w", "y", "dilations=[8,1]");
+    model_output(&model, "y", FLOAT);
+    check_refused(&model, FERRY_BAD_FORMAT, "a weight of constant sizes");
     model_raw(&model, "w", FLOAT, 2, (const int64_t[]){0, 1LL << 60}, "", 0);
     model_input(&model, "x", FLOAT, "n");
     model_node(&model, "Concat", "w,w,w,w,w,w,w,w,w", "y", "axis=1");

@@ -204,8 +204,11 @@ static void last_three(const Tensor *tensor, int64_t *out) {
         out[i] = i + tensor->rank < 5 ? 1 : tensor->shape[i + tensor->rank - 3];
 }
 
+/* The product of the sizes; what does not fit is more than there is memory for. */
 static int64_t volume(const int64_t *sizes) {
-    return sizes[0] * sizes[1] * sizes[2];
+    int64_t area, result;
+    if (__builtin_mul_overflow(sizes[0], sizes[1], &area)) return INT64_MAX;
+    return __builtin_mul_overflow(area, sizes[2], &result) ? INT64_MAX : result;
 }
 
 static ferry_status take_geometry(const Call *call, Convolution *cv, const Tensor *input,

@@ -21,6 +21,9 @@ void take_spatial(Call *c, const char *name, int64_t otherwise, uint32_t count, 
     }
     for (uint32_t i = 0; i < count; i++) {
         out[i] = found == 0 ? otherwise : found == 1 ? numbers[0] : numbers[i];
+        if (out[i] >= 0 && out[i] <= INT32_MAX) continue;
+        take_fail(c, FERRY_BAD_FORMAT, "the argument \"%s\" is out of range", name);
+        out[i] = otherwise;
     }
 }
 
@@ -31,6 +34,7 @@ static Value *pad_same(Call *c, Value *input, const Value *weight, Windows *w) {
     bool uneven = false;
     for (uint32_t i = 0; i < w->count; i++) {
         const Sym *kernel = weight->shape[i + 2];
+        if (!sym_is_const(kernel) || kernel->value < 1 || kernel->value > INT32_MAX) return input;
         int64_t total = w->dilation[i] * (kernel->value - 1);
         w->padding[i] = total / 2;
         uneven = uneven || total % 2;

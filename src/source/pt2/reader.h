@@ -137,7 +137,8 @@ extern const Translation translate_elementwise[], translate_shape[], translate_c
 extern const Translation translate_indexing[], translate_order[], translate_math[],
     translate_binary[], translate_arrange[], translate_product[], translate_stats[],
     translate_complexes[];
-extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[];
+extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[],
+    translate_slices[];
 
 /* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
  * rows of their own. */

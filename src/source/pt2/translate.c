@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const Translation *const tables[] = {
-    translate_elementwise, translate_shape,    translate_create,  translate_reduce,
-    translate_layer,       translate_indexing, translate_conv,    translate_pool,
-    translate_norm,        translate_image,    translate_order,   translate_math,
-    translate_binary,      translate_arrange,  translate_product, translate_stats,
+    translate_elementwise, translate_shape,  translate_create, translate_reduce,  translate_layer,
+    translate_indexing,    translate_conv,   translate_pool,   translate_norm,    translate_image,
+    translate_order,       translate_math,   translate_binary, translate_arrange, translate_product,
+    translate_stats,       translate_slices,
 };
 
 static const Translation *find_in(const Translation *row, const char *target) {

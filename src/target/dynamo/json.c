@@ -57,6 +57,16 @@ static void print_srepr(Serializer *s, Buffer *out, const Sym *sym) {
     buffer_text(out, ")");
 }
 
+/* Whether a size depends on data: then torch has no example of it. */
+static bool is_unbacked(const Serializer *s, const Sym *sym) {
+    if (sym->kind == SYM_SYMBOL) return *s->symbol_names[sym->value] == 'u';
+    for (uint32_t i = 0; i < sym->count; i++) {
+        if (is_unbacked(s, sym->operands[i])) return true;
+    }
+    return false;
+}
+
+/* An expression with its value at the sample sizes: torch's tools decide what they cannot prove by it. */
 void json_sym(Serializer *s, Buffer *out, const Sym *sym) {
     if (sym_is_const(sym)) {
         buffer_format(out, "{\"as_int\": %" PRId64 "}", sym->value);
@@ -64,7 +74,10 @@ void json_sym(Serializer *s, Buffer *out, const Sym *sym) {
     }
     buffer_text(out, "{\"as_expr\": {\"expr_str\": \"");
     print_srepr(s, out, sym);
-    buffer_text(out, "\", \"hint\": null}}");
+    if (is_unbacked(s, sym))
+        buffer_text(out, "\", \"hint\": null}}");
+    else
+        buffer_format(out, "\", \"hint\": {\"as_int\": %" PRId64 "}}}", symbols_sample(s, sym));
 }
 
 static void json_syms(Serializer *s, Buffer *out, uint32_t count, const Sym *const *items) {

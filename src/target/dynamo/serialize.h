@@ -41,6 +41,9 @@ void symbols_name(Serializer *s);
 /* Remember where the symbols among the sizes of an input come from. */
 void symbols_note(Serializer *s, const Value *value);
 
+/* What a size or stride is when every symbol has its sample size. */
+int64_t symbols_sample(const Serializer *s, const Sym *sym);
+
 /* ---- sizes.c ---- */
 
 /* {"as_name": ...} or {"as_int": ...}; appends the nodes that compute the size. */
@@ -58,9 +61,6 @@ const Sym *const *strides_contiguous(Serializer *s, uint32_t rank, const Sym *co
 /* The strides of a view of `self`, or NULL when the operation makes a new tensor. */
 const Sym *const *strides_view(Serializer *s, const Node *node, const Value *self,
                                const Value *out);
-
-/* What a size or stride is when every symbol has its sample size. */
-int64_t strides_sample(const Serializer *s, const Sym *sym);
 
 /* ---- nodes.c ---- */
 

@@ -1,7 +1,7 @@
 /* Strides of new tensors. What works element by element keeps the order of dimensions that its
  * arguments have in memory, and so does CPU attention with its query; image operations keep channels
- * last; everything else makes dense, row-major tensors. Comparisons of symbolic strides are decided by
- * the sample sizes. */
+ * last; nonzero finds one dimension after the other; everything else makes dense, row-major tensors.
+ * Comparisons of symbolic strides are decided by the sample sizes. */
 #include "target/dynamo/serialize.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static void add_operand(const Serializer *s, const Value *operand, const Value *
     for (uint32_t d = 0; d < out->rank; d++) {
         bool repeats = d < fresh || (sym_is_value(operand->shape[d - fresh], 1) &&
                                      !sym_is_value(out->shape[d], 1));
-        strides[d] = repeats ? 0 : strides_sample(s, s->strides[operand->id][d - fresh]);
+        strides[d] = repeats ? 0 : symbols_sample(s, s->strides[operand->id][d - fresh]);
     }
 }
 
@@ -63,7 +63,7 @@ static const Sym *const *elementwise(Serializer *s, const Node *node, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         if (node->args[i].kind == VALUE_TENSOR) add_operand(s, node->args[i].tensor, out, &in);
     }
-    for (uint32_t d = 0; d < out->rank; d++) in.shape[d] = strides_sample(s, out->shape[d]);
+    for (uint32_t d = 0; d < out->rank; d++) in.shape[d] = symbols_sample(s, out->shape[d]);
     for (uint32_t d = 0; d < out->rank; d++) order[d] = out->rank - 1 - d;
     for (uint32_t i = 1; i < out->rank; i++) {
         for (uint32_t at = i, inner = i; inner-- > 0;) {
@@ -99,10 +99,10 @@ static bool is_channels_last(const Serializer *s, const Value *value) {
     int64_t least = 0;
     if (value->rank != 4 || sym_is_value(strides[1], 0)) return false;
     for (uint32_t i = 0; i < 4; i++) {
-        int64_t size = strides_sample(s, value->shape[order[i]]);
-        int64_t stride = strides_sample(s, strides[order[i]]);
+        int64_t size = symbols_sample(s, value->shape[order[i]]);
+        int64_t stride = symbols_sample(s, strides[order[i]]);
         if (size == 0 || stride < least) return false;
-        if (order[i] == 0 && least == strides_sample(s, strides[1])) return false;
+        if (order[i] == 0 && least == symbols_sample(s, strides[1])) return false;
         least = size > 1 ? stride * size : stride;
     }
     return true;
@@ -122,7 +122,6 @@ static bool keeps_channels_last(const Serializer *s, const Node *node) {
         return is_channels_last(s, first->tensor) || is_channels_last(s, node->args[1].tensor);
     case OP_MAX_POOL:
     case OP_AVG_POOL:
-    case OP_BATCH_NORM:
     case OP_GROUP_NORM:
     case OP_PAD:
     case OP_UPSAMPLE_NEAREST:
@@ -140,10 +139,12 @@ static const Sym *const *infer(Serializer *s, const Node *node, const Value *sel
     const Sym *const *strides = self ? strides_view(s, node, self, out) : NULL;
     if (strides) return strides;
     if (is_elementwise(node->op)) return elementwise(s, node, op_schema(node->op)->arg_count, out);
-    if (node->op == OP_ATTENTION && follows_query(node)) return elementwise(s, node, 1, out);
-    static const uint32_t channels_last[] = {1, 3, 2, 0};
+    bool follows = node->op == OP_BATCH_NORM || (node->op == OP_ATTENTION && follows_query(node));
+    if (follows) return elementwise(s, node, 1, out);
+    static const uint32_t channels_last[] = {1, 3, 2, 0}, transposed[] = {0, 1};
     if (out->rank == 4 && keeps_channels_last(s, node))
         return dense(s, 4, out->shape, channels_last);
+    if (node->op == OP_NONZERO) return dense(s, 2, out->shape, transposed);
     return strides_contiguous(s, out->rank, out->shape);
 }
 

@@ -3,18 +3,13 @@
 
 #include <string.h>
 
-int64_t strides_sample(const Serializer *s, const Sym *sym) {
-    int64_t value;
-    return sym_evaluate(sym, s->samples, &value) ? value : 0;
-}
-
 static int64_t dim_of(const Node *node, uint32_t arg, uint32_t rank) {
     int64_t dim = node->args[arg].integer->value;
     return dim < 0 ? dim + rank : dim;
 }
 
 static bool equal(const Serializer *s, const Sym *a, const Sym *b) {
-    return a == b || strides_sample(s, a) == strides_sample(s, b);
+    return a == b || symbols_sample(s, a) == symbols_sample(s, b);
 }
 
 /* A reshape is a view where every run of dimensions that are adjacent in memory is divided into whole
@@ -32,7 +27,7 @@ static const Sym *const *reshape(Serializer *s, const Value *self, const Value *
         bool adjacent = d > 0 && (sym_is_value(self->shape[d - 1], 1) ||
                                   equal(s, from[d - 1], sym_mul(table, run, stride)));
         if (adjacent) continue;
-        while (next > 0 && (strides_sample(s, done) < strides_sample(s, run) ||
+        while (next > 0 && (symbols_sample(s, done) < symbols_sample(s, run) ||
                             sym_is_value(out->shape[next - 1], 1))) {
             to[--next] = sym_mul(table, done, stride);
             done = sym_mul(table, done, out->shape[next]);

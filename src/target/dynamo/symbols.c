@@ -63,11 +63,12 @@ static const char *name_symbol(Serializer *s, Map *taken, const Sym *symbol) {
 }
 
 void symbols_name(Serializer *s) {
-    static const int64_t primes[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
+    /* Different numbers that images, windows and heads divide. */
+    static const int64_t factors[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
     Map taken = {0};
     for (size_t i = 0; i < s->program->symbols.symbols.count; i++) {
         const Sym *symbol = s->program->symbols.symbols.items[i];
-        int64_t sample = primes[i % (sizeof primes / sizeof *primes)];
+        int64_t sample = 32 * factors[i % (sizeof factors / sizeof *factors)];
         if (sample < symbol->lower) sample = symbol->lower;
         if (sample > symbol->upper) sample = symbol->upper;
         s->samples[i] = sample;
@@ -85,4 +86,9 @@ void symbols_note(Serializer *s, const Value *value) {
         s->symbol_value[size->value] = value;
         s->symbol_dim[size->value] = (int)d;
     }
+}
+
+int64_t symbols_sample(const Serializer *s, const Sym *sym) {
+    int64_t value;
+    return sym_evaluate(sym, s->samples, &value) ? value : 0;
 }

@@ -20,9 +20,9 @@ typedef struct Onnx {
     Map node_names;
     const MappedFile *linked_file; /* that the last linked weight is in, */
     const char *linked_path;       /* and its path from the model */
-    const char **names; /* by value id */
-    const Node *node;   /* being lowered */
-    uint32_t counter;   /* of helper values of this node */
+    const char **names;            /* by value id */
+    const Node *node;              /* being lowered */
+    uint32_t counter;              /* of helper values of this node */
     uint32_t node_count, initializer_count;
     const Value **dimension_input; /* by symbol: a value that has it as a size, or NULL */
     int *dimension_index;          /* which size; -1: the value itself, a 0-d integer */

@@ -15,8 +15,8 @@ typedef struct OnnxOptions {
      * the model goes; the files must be regular ones in or below it. */
     bool link;
     const char *directory;
-    const char *data_name; /* "model.onnx.data": the file's name as the model refers to it */
-    Pool *pool;            /* may be NULL */
+    const char *data_name;   /* "model.onnx.data": the file's name as the model refers to it */
+    Pool *pool;              /* may be NULL */
     StreamProgress progress; /* may be NULL */
     void *progress_context;
 } OnnxOptions;
