@@ -35,6 +35,7 @@ def workspace(fixture, export, tmp_path):
     np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))
     shutil.copytree(export("llama"), tmp_path / "out")
     shutil.copytree(export("llama"), tmp_path / "my-model-onnx")
+    ferry("export", tmp_path / "my-model", "--to", "dynamo", "-o", tmp_path / "out-dynamo", "-q")
     return tmp_path
 
 
