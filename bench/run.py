@@ -194,6 +194,33 @@ def measure_tied(bench):
     return Result("tied", words, max(ratios.values()), 1.02)
 
 
+def program(bench, nodes):
+    """A torch.export program of make_program.py."""
+    path = bench.work / "programs" / f"{nodes}.pt2"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        run(sys.executable, HERE / "make_program.py", nodes, path)
+    return path
+
+
+def measure_program(bench):
+    usages = [bench.export(program(bench, 2000)) for _ in range(7)]
+    wall = statistics.median(u.wall for u in usages)
+    return Result("program", ".pt2 of 2,000 nodes to ONNX", wall * 1000, 150, unit=" ms")
+
+
+def measure_nodes(bench):
+    usage = min((bench.export(program(bench, 100_000)) for _ in range(3)), key=lambda u: u.wall)
+    return Result("nodes", f".pt2 of 100,000 nodes to ONNX, {usage.cpu:.1f} s of CPU", usage.wall, 3, unit=" s")
+
+
+def measure_growth(bench):
+    counts = (1000, 10_000, 100_000)
+    cpu = [min(bench.export(program(bench, n)).cpu for _ in range(5)) for n in counts]
+    words = ", ".join(f"{n} nodes {t * 1000:.0f} ms" for n, t in zip(counts, cpu))
+    return Result("growth", f"CPU: {words}", cpu[2] / cpu[1] / (counts[2] / counts[1]), 1.3)
+
+
 MEASURES = {
     "copy": measure_copy,
     "memory": measure_memory,
@@ -202,6 +229,9 @@ MEASURES = {
     "identical": measure_identical,
     "linear": measure_linear,
     "tied": measure_tied,
+    "program": measure_program,
+    "nodes": measure_nodes,
+    "growth": measure_growth,
 }
 
 
