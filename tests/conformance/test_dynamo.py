@@ -235,3 +235,9 @@ def test_corners(tmp_path):
     check_metadata(program, [*inputs, True])
     ferry("export", tmp_path / "export/model.pt2", "--to", "dynamo", "-o", tmp_path / "again")
     assert text(tmp_path / "export/model.pt2") == text(tmp_path / "again/model.pt2")
+
+
+def test_options_of_this_target_only(fixture, tmp_path):
+    for option in (["--structure", "dict"], ["--deferred-asserts"]):
+        done = ferry("export", fixture("llama"), "-o", tmp_path, *option, status=None)
+        assert done.returncode != 0 and "options of dynamo" in done.stderr
