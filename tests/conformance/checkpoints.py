@@ -3,8 +3,8 @@
 Such a script writes DIRECTORY/CASE for each of its cases: config.json and the weights as
 save_pretrained leaves them, with the edits of the case; two runs, inputs.safetensors and
 expected.safetensors by flattened name, and the same with the prefix second_ at another shape; and
-case.json, which says what a test needs to know about the case. Everything depends on the name of the
-case alone.
+case.json, which says what a test needs to know about the case. Everything depends on the name of
+the case alone.
 """
 
 import json
@@ -20,8 +20,8 @@ RUNS = ("", "second_")
 
 
 def randomize(model, norms=1, kept=None):
-    """Weights large enough that every part of the model shows in its outputs. Those of norms are around
-    `norms`; weights with `kept` in their names stay."""
+    """Weights large enough that every part of the model shows in its outputs. Those of norms are
+    around `norms`; weights with `kept` in their names stay."""
     for name, value in model.state_dict().items():
         if not value.is_floating_point() or (kept and kept in name):
             continue

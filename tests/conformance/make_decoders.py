@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Write tiny decoder checkpoints with eager outputs: make_decoders.py DIRECTORY [CASE...]
 
-The rotary decoders in every configuration that changes their arithmetic: heads, sizes, biases, norms,
-rotary types, windows, caps, multipliers, activations, ties, masks, inputs, older spellings, stored
-dtypes, shards, and the configurations of released models with the sizes shrunk. checkpoints.py says
-what a case leaves behind. A case with spellings has spelling-N/ besides: the same weights under other
-config.json files that mean the same. Needs torch, transformers and safetensors.
+The rotary decoders in every configuration that changes their arithmetic: heads, sizes, biases,
+norms, rotary types, windows, caps, multipliers, activations, ties, masks, inputs, older spellings,
+stored dtypes, shards, and the configurations of released models with the sizes shrunk.
+checkpoints.py says what a case leaves behind. A case with spellings has spelling-N/ besides: the
+same weights under other config.json files that mean the same. Needs torch, transformers and
+safetensors.
 """
 
 import json
@@ -339,7 +340,11 @@ def llama_cases():
         ),
         "old": Case(
             t,
-            config={"num_key_value_heads": 4, "rms_norm_eps": 1e-6, "max_position_embeddings": 2048},
+            config={
+                "num_key_value_heads": 4,
+                "rms_norm_eps": 1e-6,
+                "max_position_embeddings": 2048,
+            },
             edit_config=dict.fromkeys(
                 (
                     "attention_bias",
@@ -360,7 +365,9 @@ def llama_cases():
         "empty-scaling": Case(t, edit_config=both),
         "no-ropes": Case(t, edit_config={"rope_parameters": ..., "rope_theta": ...}),
         "head-alone": Case(
-            t, config={"tie_word_embeddings": True}, edit_weights=renamed(("model.embed_tokens", "lm_head"))
+            t,
+            config={"tie_word_embeddings": True},
+            edit_weights=renamed(("model.embed_tokens", "lm_head")),
         ),
         "adapted-head": Case(
             t,
@@ -515,7 +522,9 @@ def gemma2_cases():
         "untyped-windows": Case(t, edit_config={"layer_types": ...}, **long),
         "ids-alone-windows": Case(t, inputs=("input_ids",), **long),
         "biases": Case(t, config={"attention_bias": True}),
-        "both-activations": Case(t, edit_config={"hidden_act": "relu", "cache_implementation": "hybrid"}),
+        "both-activations": Case(
+            t, edit_config={"hidden_act": "relu", "cache_implementation": "hybrid"}
+        ),
         "default-scalar": Case(
             t,
             config={"query_pre_attn_scalar": 256},
@@ -557,9 +566,16 @@ def gemma3_cases():
 def phi3_cases():
     t = "phi3"
     long = {"shapes": ((2, 9), (1, 24))}
-    odd = {"hidden_size": 40, "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.6}}
+    odd = {
+        "hidden_size": 40,
+        "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.6},
+    }
     scaling = {"long_factor": LONG, "short_factor": SHORT}
-    sizes = {"hidden_size": 64, "max_position_embeddings": 96, "original_max_position_embeddings": 16}
+    sizes = {
+        "hidden_size": 64,
+        "max_position_embeddings": 96,
+        "original_max_position_embeddings": 16,
+    }
     old = {"rope_parameters": ..., "rope_theta": 800.0}
     su, longrope = ({"rope_scaling": {"type": kind, **scaling}} for kind in ("su", "longrope"))
     outside = {"original_max_position_embeddings": ...}
@@ -568,7 +584,10 @@ def phi3_cases():
         "partial": Case(t, config=odd),
         "su": Case(t, config=sizes, edit_config={**old, **longrope}, late_config=su, **long),
         "yarn": Case(
-            t, config=sizes, edit_config={**old, "rope_scaling": {"type": "yarn", **scaling}}, **long
+            t,
+            config=sizes,
+            edit_config={**old, "rope_scaling": {"type": "yarn", **scaling}},
+            **long,
         ),
         # 4096 is the default of the class, and wins over what rope_parameters say
         "default-length": Case(
@@ -642,7 +661,9 @@ def cohere_cases():
         "scaled": Case(t, config={"logit_scale": 1.7}),
         "default-scale": Case(t, edit_config={"logit_scale": ..., "use_qk_norm": None}),
         "biases": Case(t, config={"attention_bias": True}),
-        "old": Case(t, edit_config={"rope_parameters": ..., "rope_theta": 8e6, "rope_scaling": None}),
+        "old": Case(
+            t, edit_config={"rope_parameters": ..., "rope_theta": 8e6, "rope_scaling": None}
+        ),
         **tie_cases(t),
     }
 

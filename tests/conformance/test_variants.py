@@ -1,6 +1,6 @@
-"""Configurations that the fixtures do not have: what make_*.py write, exported and run in ONNX Runtime
-and in the built-in runtime. The checkpoints are made once and kept in build/conformance until the
-scripts change."""
+"""Configurations that the fixtures do not have: what make_*.py write, exported and run in ONNX
+Runtime and in the built-in runtime. The checkpoints are made once and kept in build/conformance
+until the scripts change."""
 
 import fcntl
 import hashlib
@@ -18,13 +18,13 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
-CACHE = support.ROOT / "build/conformance"
+CACHE = support.ROOT / "build/conformance/variants"
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
 SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
 TASKS = {
-    "Model": "feature-extraction",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
+    "Model": "feature-extraction",
     "ForMaskedLM": "fill-mask",
     "ForSequenceClassification": "text-classification",
     "ForTokenClassification": "token-classification",

@@ -27,6 +27,7 @@ static void test_arithmetic(void **state) {
     expect(f, build_binary(&f->b, OP_DIV, x, column), 0, NUMBERS(.5, -1, 1.5, 1, 1.25, -1.5));
     expect(f, build_add(&f->b, row, column), 0, NUMBERS(12, 22, 32, 14, 24, 34));
     expect(f, build_binary(&f->b, OP_MAXIMUM, x, column), 0, NUMBERS(2, 2, 3, 4, 5, 4));
+    expect(f, build_binary(&f->b, OP_POW, x, column), 1e-3, NUMBERS(1, 4, 9, 256, 625, 1296));
     expect(f, build_binary(&f->b, OP_MINIMUM, x, column), 0, NUMBERS(1, -2, 2, 4, 4, -6));
     expect(f, build_scalar(&f->b, OP_ADD_SCALAR, x, 0.5), 0,
            NUMBERS(1.5, -1.5, 3.5, 4.5, 5.5, -5.5));
