@@ -72,7 +72,7 @@ bool proto_varint(ProtoReader *reader, uint64_t *value) {
     return false;
 }
 
-static bool fixed(ProtoReader *reader, size_t size, uint64_t *value) {
+bool proto_fixed(ProtoReader *reader, size_t size, uint64_t *value) {
     *value = 0;
     if ((size_t)(reader->end - reader->next) < size) {
         reader->failed = true;
@@ -89,8 +89,8 @@ bool proto_next(ProtoReader *reader, ProtoField *field) {
     *field = (ProtoField){.number = (uint32_t)(key >> 3), .wire = (uint32_t)(key & 7)};
     switch (field->wire) {
     case 0: return proto_varint(reader, &field->value);
-    case 1: return fixed(reader, 8, &field->value);
-    case 5: return fixed(reader, 4, &field->value);
+    case 1: return proto_fixed(reader, 8, &field->value);
+    case 5: return proto_fixed(reader, 4, &field->value);
     case 2:
         if (!proto_varint(reader, &length)) return false;
         if (length <= (size_t)(reader->end - reader->next)) {

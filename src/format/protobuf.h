@@ -41,4 +41,7 @@ bool proto_next(ProtoReader *reader, ProtoField *field);
 /* The next varint of packed values. */
 bool proto_varint(ProtoReader *reader, uint64_t *value);
 
+/* The next little-endian number of `size` bytes, at most 8. */
+bool proto_fixed(ProtoReader *reader, size_t size, uint64_t *value);
+
 #endif

@@ -4,6 +4,7 @@
 #define SOURCE_ONNX_IMPORT_H
 
 #include "base/error.h"
+#include "format/onnx.h"
 #include "format/protobuf.h"
 #include "graph/build.h"
 #include "source/onnx/onnx_read.h"
@@ -26,16 +27,6 @@ typedef struct OnnxValue {
     const Recipe *recipe;
     const Known *known;
 } OnnxValue;
-
-/* AttributeProto.AttributeType, as far as attributes are read. */
-typedef enum OnnxAttrKind {
-    ONNX_FLOAT = 1,
-    ONNX_INT = 2,
-    ONNX_STRING = 3,
-    ONNX_TENSOR = 4,
-    ONNX_FLOATS = 6,
-    ONNX_INTS = 7,
-} OnnxAttrKind;
 
 typedef struct OnnxAttr {
     const char *name;
@@ -115,9 +106,6 @@ bool import_numbers(Import *im, ProtoReader message, uint32_t number, uint32_t w
 
 /* A NodeProto; inputs are resolved. */
 bool import_parse_node(Import *im, ProtoReader message, OnnxNode *node);
-
-/* TensorProto.DataType to ours; NONE when there is none. */
-ferry_dtype import_dtype(int64_t number);
 
 /* A TensorProto: its name, and a value that has a recipe and, when it is small, known numbers. */
 OnnxValue *import_parse_tensor(Import *im, ProtoReader message);

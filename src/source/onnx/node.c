@@ -44,15 +44,7 @@ const char *import_text(Import *im, const ProtoField *field) {
 static bool number(ProtoReader *reader, uint32_t wire, uint64_t *value) {
     size_t size = wire == 1 ? 8 : 4;
     if (wire == 0) return reader->next < reader->end && proto_varint(reader, value);
-    if (reader->next == reader->end) return false;
-    if ((size_t)(reader->end - reader->next) < size) {
-        reader->failed = true;
-        return false;
-    }
-    *value = 0;
-    for (size_t i = 0; i < size; i++) *value |= (uint64_t)reader->next[i] << 8 * i;
-    reader->next += size;
-    return true;
+    return reader->next < reader->end && proto_fixed(reader, size, value);
 }
 
 /* Walk over the numbers; `out` NULL: only count them. */
@@ -89,18 +81,6 @@ bool import_numbers(Import *im, ProtoReader message, uint32_t field_number, uint
 }
 
 /* ---- attributes ---- */
-
-enum {
-    ATTRIBUTE_NAME = 1,
-    ATTRIBUTE_F = 2,
-    ATTRIBUTE_I = 3,
-    ATTRIBUTE_S = 4,
-    ATTRIBUTE_T = 5,
-    ATTRIBUTE_FLOATS = 7,
-    ATTRIBUTE_INTS = 8,
-    ATTRIBUTE_TYPE = 20,
-    ATTRIBUTE_REF = 21,
-};
 
 static void take_attr_field(Import *im, const ProtoField *field, OnnxAttr *attr) {
     uint32_t bits = (uint32_t)field->value;
@@ -172,15 +152,7 @@ bool import_require_int(Import *im, const OnnxNode *node, const char *name, int6
 
 /* ---- nodes ---- */
 
-enum {
-    NODE_INPUT = 1,
-    NODE_OUTPUT = 2,
-    NODE_NAME = 3,
-    NODE_OP_TYPE = 4,
-    NODE_ATTRIBUTE = 5,
-    NODE_DOMAIN = 7,
-    NODE_FIELDS = 8,
-};
+enum { NODE_FIELDS = NODE_DOMAIN + 1 };
 
 static void take_node_field(Import *im, const ProtoField *field, OnnxNode *node) {
     switch (field->number) {

@@ -11,30 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    MODEL_GRAPH = 7,
-    MODEL_OPSET_IMPORT = 8,
-    MODEL_METADATA_PROPS = 14,
-    MODEL_FUNCTIONS = 25,
-    OPSET_DOMAIN = 1,
-    OPSET_VERSION = 2,
-    ENTRY_KEY = 1,
-    ENTRY_VALUE = 2,
-    GRAPH_NODE = 1,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_SPARSE_INITIALIZER = 15,
-    VALUE_INFO_NAME = 1,
-    VALUE_INFO_TYPE = 2,
-    TYPE_TENSOR = 1,
-    TENSOR_ELEM_TYPE = 1,
-    TENSOR_SHAPE = 2,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-    DIM_PARAM = 2,
-};
-
 /* Call `take` with every message in field `number`. */
 static void each(Import *im, ProtoReader message, uint32_t number,
                  void (*take)(Import *im, ProtoReader message)) {
@@ -144,11 +120,11 @@ static bool parse_info(Import *im, ProtoReader message, Info *info) {
     if (!only(im, message, VALUE_INFO_TYPE, &type) || !only(im, type, TYPE_TENSOR, &tensor)) {
         return import_unsupported(im, "the input or output \"%s\" is no tensor", info->name);
     }
-    info->has_shape = only(im, tensor, TENSOR_SHAPE, &info->shape);
+    info->has_shape = only(im, tensor, TYPE_TENSOR_SHAPE, &info->shape);
     while (proto_next(&tensor, &field)) {
-        if (field.number == TENSOR_ELEM_TYPE) elem_type = (int64_t)field.value;
+        if (field.number == TYPE_TENSOR_ELEM) elem_type = (int64_t)field.value;
     }
-    info->dtype = import_dtype(elem_type);
+    info->dtype = onnx_dtype_of(elem_type);
     if (!info->dtype) {
         return import_unsupported(im, "the input or output \"%s\" has the ONNX element type %lld",
                                   info->name, (long long)elem_type);

@@ -214,7 +214,7 @@ static void cast(Import *im, const OnnxNode *node, ferry_dtype dtype) {
 
 void read_cast(Import *im, const OnnxNode *node) {
     int64_t number = import_int(im, node, "to", 0);
-    ferry_dtype dtype = import_dtype(number);
+    ferry_dtype dtype = onnx_dtype_of(number);
     if (!dtype) {
         import_unsupported(im, "a conversion to the ONNX element type %lld", (long long)number);
         return;

@@ -11,23 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
-    TENSOR_SEGMENT = 3,
-    TENSOR_FLOAT_DATA = 4,
-    TENSOR_INT32_DATA = 5,
-    TENSOR_INT64_DATA = 7,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
-    TENSOR_DOUBLE_DATA = 10,
-    TENSOR_EXTERNAL_DATA = 13,
-    TENSOR_DATA_LOCATION = 14,
-    LOCATION_EXTERNAL = 1,
-    ENTRY_KEY = 1,
-    ENTRY_VALUE = 2,
-};
-
 typedef struct OnnxTensor {
     const char *name;
     ferry_dtype dtype;
@@ -39,16 +22,6 @@ typedef struct OnnxTensor {
     size_t raw_length;
     const char *location, *offset, *length; /* of external data; NULL: absent */
 } OnnxTensor;
-
-ferry_dtype import_dtype(int64_t number) {
-    static const ferry_dtype dtypes[] = {
-        [1] = FERRY_F32,  [2] = FERRY_U8,    [3] = FERRY_I8,       [5] = FERRY_I16,
-        [6] = FERRY_I32,  [7] = FERRY_I64,   [9] = FERRY_BOOL,     [10] = FERRY_F16,
-        [11] = FERRY_F64, [16] = FERRY_BF16, [17] = FERRY_F8_E4M3, [19] = FERRY_F8_E5M2,
-    };
-    bool known = number >= 0 && (uint64_t)number < sizeof dtypes / sizeof *dtypes;
-    return known ? dtypes[number] : FERRY_DTYPE_NONE;
-}
 
 /* ---- fields ---- */
 
@@ -85,7 +58,7 @@ static bool take_type(Import *im, ProtoReader message, OnnxTensor *tensor) {
     uint64_t *dims;
     size_t rank;
     if (!import_numbers(im, message, TENSOR_DIMS, 0, &dims, &rank)) return false;
-    tensor->dtype = import_dtype(tensor->data_type);
+    tensor->dtype = onnx_dtype_of(tensor->data_type);
     if (!tensor->dtype) {
         return import_unsupported(im, "tensor \"%s\" has the ONNX element type %lld", tensor->name,
                                   (long long)tensor->data_type);

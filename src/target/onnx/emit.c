@@ -5,45 +5,6 @@
 
 #include <string.h>
 
-/* Field numbers of onnx.proto (IR version 10). */
-enum {
-    NODE_INPUT = 1,
-    NODE_OUTPUT = 2,
-    NODE_NAME = 3,
-    NODE_OP_TYPE = 4,
-    NODE_ATTRIBUTE = 5,
-    ATTRIBUTE_NAME = 1,
-    ATTRIBUTE_F = 2,
-    ATTRIBUTE_I = 3,
-    ATTRIBUTE_S = 4,
-    ATTRIBUTE_INTS = 8,
-    ATTRIBUTE_TYPE = 20,
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
-    VALUE_INFO_NAME = 1,
-    VALUE_INFO_TYPE = 2,
-    TYPE_TENSOR = 1,
-    TYPE_TENSOR_ELEM = 1,
-    TYPE_TENSOR_SHAPE = 2,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-    DIM_PARAM = 2,
-    GRAPH_NODE = 1,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_VALUE_INFO = 13,
-};
-
-int onnx_dtype(ferry_dtype dtype) {
-    static const int numbers[FERRY_DTYPE_COUNT] = {
-        [FERRY_F32] = 1,  [FERRY_U8] = 2,    [FERRY_I8] = 3,       [FERRY_I16] = 5,
-        [FERRY_I32] = 6,  [FERRY_I64] = 7,   [FERRY_BOOL] = 9,     [FERRY_F16] = 10,
-        [FERRY_F64] = 11, [FERRY_BF16] = 16, [FERRY_F8_E4M3] = 17, [FERRY_F8_E5M2] = 19,
-    };
-    return numbers[dtype];
-}
-
 ferry_status onnx_fail(Onnx *o, ferry_status status, const char *format, ...) {
     if (o->status != FERRY_OK) return o->status;
     const char *where = o->node && *o->node->scope ? o->node->scope : o->program->architecture;
@@ -87,10 +48,11 @@ void onnx_value_info(Buffer *buffer, uint32_t field, const char *name, ferry_dty
 
 /* ---- nodes ---- */
 
-/* AttributeProto.AttributeType */
 static void append_attr(Buffer *nodes, const Attr *attr) {
-    static const int types[] = {
-        [ATTR_FLOAT] = 1, [ATTR_INT] = 2, [ATTR_STRING] = 3, [ATTR_INTS] = 7};
+    static const OnnxAttrKind types[] = {[ATTR_FLOAT] = ONNX_FLOAT,
+                                         [ATTR_INT] = ONNX_INT,
+                                         [ATTR_STRING] = ONNX_STRING,
+                                         [ATTR_INTS] = ONNX_INTS};
     size_t mark = proto_open(nodes, NODE_ATTRIBUTE);
     proto_string(nodes, ATTRIBUTE_NAME, attr->name);
     switch (attr->kind) {

@@ -5,10 +5,8 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "format/onnx.h"
 #include "target/onnx/onnx.h"
-
-/* TensorProto.DataType */
-int onnx_dtype(ferry_dtype dtype);
 
 typedef struct Onnx {
     Program *program;

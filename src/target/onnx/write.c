@@ -91,19 +91,6 @@ uint64_t onnx_data_size(const Program *program, const OnnxOptions *options) {
 
 /* ---- initializers ---- */
 
-enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
-    TENSOR_EXTERNAL_DATA = 13,
-    TENSOR_DATA_LOCATION = 14,
-    LOCATION_EXTERNAL = 1,
-    ENTRY_KEY = 1,
-    ENTRY_VALUE = 2,
-    GRAPH_INITIALIZER = 5,
-};
-
 static void append_entry(Buffer *out, uint32_t field, const char *key, const char *value) {
     size_t mark = proto_open(out, field);
     proto_string(out, ENTRY_KEY, key);
@@ -229,8 +216,6 @@ static bool name_ports(Onnx *o, bool *copied) {
     return true;
 }
 
-enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO = 13 };
-
 static void lower_nodes(Onnx *o, const bool *copied) {
     Program *program = o->program;
     for (const Node *node = program->first; node && o->status == FERRY_OK; node = node->next) {
@@ -263,16 +248,6 @@ static void append_ports(Buffer *graph, uint32_t field, Program *program, const 
 
 /* ---- the model ---- */
 
-enum {
-    MODEL_IR_VERSION = 1,
-    MODEL_PRODUCER_NAME = 2,
-    MODEL_PRODUCER_VERSION = 3,
-    MODEL_GRAPH = 7,
-    MODEL_OPSET_IMPORT = 8,
-    MODEL_METADATA_PROPS = 14,
-    OPSET_VERSION = 2,
-};
-
 /* The lowest IR version of the ONNX release that introduced an opset. */
 static int ir_version(int opset) {
     static const int versions[] = {8, 9, 9, 10, 10, 11, 12};
@@ -293,7 +268,7 @@ static void append_model(Onnx *o, Buffer *model) {
     buffer_append(model, o->value_info.bytes, o->value_info.length);
     proto_close(model, graph);
     size_t opset = proto_open(model, MODEL_OPSET_IMPORT);
-    proto_string(model, 1, "");
+    proto_string(model, OPSET_DOMAIN, "");
     proto_int(model, OPSET_VERSION, o->options->opset);
     proto_close(model, opset);
     append_entry(model, MODEL_METADATA_PROPS, "architecture", program->architecture);
