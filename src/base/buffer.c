@@ -41,8 +41,9 @@ void buffer_text(Buffer *buffer, const char *text) {
     buffer_append(buffer, text, strlen(text));
 }
 
-void buffer_vformat(Buffer *buffer, const char *format, va_list args) {
-    va_list again;
+void buffer_format(Buffer *buffer, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     if (length >= 0 && buffer_reserve(buffer, (size_t)length)) {
@@ -50,12 +51,6 @@ void buffer_vformat(Buffer *buffer, const char *format, va_list args) {
         buffer->length += (size_t)length;
     }
     va_end(again);
-}
-
-void buffer_format(Buffer *buffer, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    buffer_vformat(buffer, format, args);
     va_end(args);
 }
 

@@ -19,7 +19,6 @@ void buffer_free(Buffer *buffer);
 void buffer_append(Buffer *buffer, const void *bytes, size_t length);
 void buffer_text(Buffer *buffer, const char *text);
 void buffer_format(Buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buffer_vformat(Buffer *buffer, const char *format, va_list args);
 
 /* The content as a string; "" when empty. Valid until the next append. */
 const char *buffer_string(const Buffer *buffer);

@@ -8,7 +8,8 @@ void map_free(Map *map) {
     *map = (Map){0};
 }
 
-uint64_t map_hash(const void *bytes, size_t length) {
+/* FNV-1a of the bytes. */
+static uint64_t hash_of(const void *bytes, size_t length) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < length; i++) {
         hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
@@ -29,7 +30,7 @@ static MapEntry *map_slot(MapEntry *entries, size_t capacity, const void *key, s
 
 void *map_get(const Map *map, const void *key, size_t length) {
     if (!map->capacity) return NULL;
-    return map_slot(map->entries, map->capacity, key, length, map_hash(key, length))->value;
+    return map_slot(map->entries, map->capacity, key, length, hash_of(key, length))->value;
 }
 
 static bool map_grow(Map *map) {
@@ -51,7 +52,7 @@ void map_set(Map *map, const void *key, size_t length, void *value) {
         map->failed = true;
         return;
     }
-    uint64_t hash = map_hash(key, length);
+    uint64_t hash = hash_of(key, length);
     MapEntry *slot = map_slot(map->entries, map->capacity, key, length, hash);
     if (!slot->value) map->count++;
     *slot = (MapEntry){.key = key, .length = length, .hash = hash, .value = value};

@@ -33,7 +33,4 @@ void map_set(Map *map, const void *key, size_t length, void *value);
 void *map_find(const Map *map, const char *name);
 void map_put(Map *map, const char *name, void *value);
 
-/* FNV-1a of the bytes. */
-uint64_t map_hash(const void *bytes, size_t length);
-
 #endif

@@ -26,14 +26,6 @@ static void note(const ferry_export_config *config, const char *text) {
 
 /* ---- the dtype of the computation ---- */
 
-static ferry_dtype checkpoint_dtype(const Checkpoint *checkpoint) {
-    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
-        ferry_dtype dtype = checkpoint->tensors[i].tensor->dtype;
-        if (ferry_dtype_is_float(dtype)) return dtype;
-    }
-    return FERRY_F32;
-}
-
 /* What the target makes of the dtype that is asked for, or stored. */
 static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtype stored) {
     const char *text;

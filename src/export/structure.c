@@ -73,18 +73,14 @@ static const Tree *spell(Leaves *leaves, uint32_t first, uint32_t end, size_t sk
 
 static const Tree *plain(Leaves *leaves, const Tree *tree, const char *path);
 
-static const char *join(Arena *arena, const char *path, const char *name) {
-    return *path ? arena_format(arena, "%s.%s", path, name) : arena_string(arena, name);
-}
-
 /* The path of child `i`: by its key, or by its index. */
 static const char *child_path(Leaves *leaves, json_t *keys, uint32_t i, const char *path) {
     char index[32];
     json_t *key = json_array_get(keys, i);
-    if (json_is_string(key)) return join(leaves->arena, path, json_string_value(key));
+    if (json_is_string(key)) return tree_path(leaves->arena, path, json_string_value(key));
     snprintf(index, sizeof index, "%lld",
              json_is_integer(key) ? (long long)json_integer_value(key) : (long long)i);
-    return join(leaves->arena, path, index);
+    return tree_path(leaves->arena, path, index);
 }
 
 static const Tree *plain_children(Leaves *leaves, const Tree *tree, const char *path,

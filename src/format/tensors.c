@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "format/npz.h"
 #include "format/safetensors.h"
@@ -169,15 +170,10 @@ static ferry_status save_safetensors(const ferry_tensors *tensors, const char *p
     return status;
 }
 
-static bool ends_with(const char *text, const char *suffix) {
-    size_t length = strlen(text), tail = strlen(suffix);
-    return length >= tail && strcmp(text + length - tail, suffix) == 0;
-}
-
 ferry_status ferry_tensors_save(const ferry_tensors *tensors, const char *path,
                                 ferry_error *error) {
-    if (ends_with(path, ".safetensors")) return save_safetensors(tensors, path, error);
-    if (ends_with(path, ".npz")) return npz_write(path, tensors, error);
+    if (text_ends_with(path, ".safetensors")) return save_safetensors(tensors, path, error);
+    if (text_ends_with(path, ".npz")) return npz_write(path, tensors, error);
     return error_set(error, FERRY_INVALID_ARGUMENT, path,
                      "expected a name that ends in .safetensors or .npz");
 }

@@ -120,6 +120,10 @@ Value *build_mul(Builder *b, Value *x, Value *y) {
     return build_binary(b, OP_MUL, x, y);
 }
 
+Value *build_clamp(Builder *b, Value *x, Arg low, Arg high) {
+    return OPERATION(b, OP_CLAMP, arg_tensor(x), low, high);
+}
+
 Value *build_gelu(Builder *b, Value *x, bool tanh_approximation) {
     return OPERATION(b, OP_GELU, arg_tensor(x), arg_string(tanh_approximation ? "tanh" : "none"));
 }

@@ -95,6 +95,8 @@ Value *build_scalar(Builder *b, Op op, Value *x, double scalar);
 Value *build_add(Builder *b, Value *x, Value *y);
 Value *build_sub(Builder *b, Value *x, Value *y);
 Value *build_mul(Builder *b, Value *x, Value *y);
+/* Between `low` and `high`, numbers or sizes; arg_none() for no bound. */
+Value *build_clamp(Builder *b, Value *x, Arg low, Arg high);
 Value *build_gelu(Builder *b, Value *x, bool tanh_approximation);
 /* Returns `x` itself when it has the dtype already. */
 Value *build_to(Builder *b, Value *x, ferry_dtype dtype);

@@ -48,7 +48,8 @@ ferry_status infer_broadcast_into(Infer *in, InferredType *out, uint32_t rank,
     return FERRY_OK;
 }
 
-bool infer_can_be_equal(Infer *in, const Sym *a, const Sym *b) {
+/* False when the two cannot be the same number, by their ranges. */
+static bool can_be_equal(Infer *in, const Sym *a, const Sym *b) {
     SymTable *table = &in->program->symbols;
     if (a == b || table->overflow) return true;
     const Sym *difference = sym_sub(table, a, b);
@@ -66,7 +67,7 @@ const char *infer_text(Infer *in, const Sym *sym) {
 }
 
 ferry_status infer_require_equal(Infer *in, const char *what, const Sym *a, const Sym *b) {
-    if (infer_can_be_equal(in, a, b)) return FERRY_OK;
+    if (can_be_equal(in, a, b)) return FERRY_OK;
     return REJECT(in, "%s: %s and %s differ", what, infer_text(in, a), infer_text(in, b));
 }
 

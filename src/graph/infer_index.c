@@ -1,7 +1,7 @@
 /* Type rules of indexing by tensors, scattering and ordering. */
 #include "graph/infer_rules.h"
 
-static ferry_status require_index(Infer *in, const Value *index) {
+ferry_status infer_require_index(Infer *in, const Value *index) {
     if (index->dtype == FERRY_I64 || index->dtype == FERRY_I32) return FERRY_OK;
     return REJECT(in, "expected int64 or int32 indices, found %s", ferry_dtype_name(index->dtype));
 }
@@ -18,7 +18,7 @@ static ferry_status index_shape(Infer *in, InferredType *shape, unsigned *dims) 
     for (uint32_t i = 0; i < indices->tensors.count; i++) {
         const Value *index = indices->tensors.items[i];
         if (!index) continue;
-        TRY(require_index(in, index));
+        TRY(infer_require_index(in, index));
         TRY(infer_broadcast_into(in, shape, index->rank, index->shape));
         *dims |= 1u << i;
     }
@@ -75,7 +75,7 @@ ferry_status infer_index_put(Infer *in) {
 ferry_status infer_index_copy(Infer *in) {
     const Value *self = tensor(in, 0), *index = tensor(in, 2), *source = tensor(in, 3);
     uint32_t dim;
-    TRY(require_index(in, index));
+    TRY(infer_require_index(in, index));
     TRY(require_dtype(in, source));
     TRY(infer_dimension(in, 1, self->rank, &dim));
     if (index->rank != 1 || source->rank != self->rank) {
@@ -92,7 +92,7 @@ ferry_status infer_index_copy(Infer *in) {
 ferry_status infer_scatter(Infer *in) {
     const Value *self = tensor(in, 0), *index = tensor(in, 2), *source = tensor(in, 3);
     uint32_t dim;
-    TRY(require_index(in, index));
+    TRY(infer_require_index(in, index));
     TRY(require_dtype(in, source));
     TRY(infer_dimension(in, 1, self->rank, &dim));
     if (index->rank != self->rank || source->rank != self->rank) {
@@ -146,7 +146,7 @@ ferry_status infer_grouped_mm(Infer *in) {
         return REJECT(in, "expected [rows, k], [groups, k, n] and [groups]");
     }
     TRY(require_dtype(in, weights));
-    TRY(require_index(in, offsets));
+    TRY(infer_require_index(in, offsets));
     TRY(infer_require_equal(in, "inner sizes", self->shape[1], weights->shape[1]));
     TRY(infer_require_equal(in, "groups", weights->shape[0], offsets->shape[0]));
     same_as(in, self);

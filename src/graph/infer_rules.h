@@ -48,9 +48,6 @@ void infer_drop_dimension(Infer *in, const Value *self, uint32_t dim, bool keep)
 ferry_status infer_broadcast_into(Infer *in, InferredType *out, uint32_t rank,
                                   const Sym *const *shape);
 
-/* False when the two cannot be the same number, by their ranges. */
-bool infer_can_be_equal(Infer *in, const Sym *a, const Sym *b);
-
 /* The text of an expression, for messages. */
 const char *infer_text(Infer *in, const Sym *sym);
 
@@ -59,6 +56,9 @@ ferry_status infer_require_equal(Infer *in, const char *what, const Sym *a, cons
 
 /* Rejects a list argument with constants below 0 or with more than FERRY_MAX_RANK sizes. */
 ferry_status infer_require_sizes(Infer *in, uint32_t arg);
+
+/* Reject indices that are neither int64 nor int32. */
+ferry_status infer_require_index(Infer *in, const Value *index);
 
 /* The rules. */
 ferry_status infer_unary(Infer *in);

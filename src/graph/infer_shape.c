@@ -194,14 +194,9 @@ ferry_status infer_split(Infer *in) {
 
 /* ---- selection ---- */
 
-static ferry_status require_index(Infer *in, const Value *index) {
-    if (index->dtype == FERRY_I64 || index->dtype == FERRY_I32) return FERRY_OK;
-    return REJECT(in, "expected int64 or int32 indices, found %s", ferry_dtype_name(index->dtype));
-}
-
 ferry_status infer_embedding(Infer *in) {
     const Value *weight = tensor(in, 0), *indices = tensor(in, 1);
-    TRY(require_index(in, indices));
+    TRY(infer_require_index(in, indices));
     if (weight->rank != 2) return REJECT(in, "expected a weight of rank 2, found %u", weight->rank);
     if (indices->rank == FERRY_MAX_RANK) return REJECT(in, "the rank is above 8");
     same_as(in, indices);
@@ -213,7 +208,7 @@ ferry_status infer_embedding(Infer *in) {
 ferry_status infer_index_select(Infer *in) {
     const Value *self = tensor(in, 0), *index = tensor(in, 2);
     uint32_t dim;
-    TRY(require_index(in, index));
+    TRY(infer_require_index(in, index));
     TRY(infer_dimension(in, 1, self->rank, &dim));
     if (index->rank != 1) return REJECT(in, "expected indices of rank 1, found %u", index->rank);
     same_as(in, self);
@@ -224,7 +219,7 @@ ferry_status infer_index_select(Infer *in) {
 ferry_status infer_gather(Infer *in) {
     const Value *self = tensor(in, 0), *index = tensor(in, 2);
     uint32_t dim;
-    TRY(require_index(in, index));
+    TRY(infer_require_index(in, index));
     TRY(infer_dimension(in, 1, self->rank, &dim));
     if (index->rank != self->rank) {
         return REJECT(in, "expected indices of rank %u, found %u", self->rank, index->rank);

@@ -70,6 +70,14 @@ Value *program_weight(Program *program, ValueKind kind, const char *name, const 
     return value;
 }
 
+ferry_dtype program_float_dtype(const Program *program) {
+    for (size_t i = 0; i < program->weights.count; i++) {
+        ferry_dtype dtype = program->weights.items[i]->dtype;
+        if (ferry_dtype_is_float(dtype)) return dtype;
+    }
+    return FERRY_F32;
+}
+
 void program_swap_names(Program *program, Value *a, Value *b) {
     const char *name = a->name;
     a->name = b->name;

@@ -133,6 +133,9 @@ Value *program_value(Program *program, ValueKind kind, const char *name, ferry_d
 /* A weight with the type of its recipe; it joins program->weights. */
 Value *program_weight(Program *program, ValueKind kind, const char *name, const Recipe *recipe);
 
+/* The dtype of the first floating-point weight; float32 when there is none. */
+ferry_dtype program_float_dtype(const Program *program);
+
 /* Exchange the names of two values. */
 void program_swap_names(Program *program, Value *a, Value *b);
 

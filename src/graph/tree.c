@@ -60,6 +60,10 @@ uint32_t tree_leaves(const Tree *tree) {
     return leaves;
 }
 
+const char *tree_path(Arena *arena, const char *path, const char *name) {
+    return *path ? arena_format(arena, "%s.%s", path, name) : arena_string(arena, name);
+}
+
 static void print_node(Buffer *buffer, const Tree *tree) {
     if (!tree->type) {
         buffer_text(buffer, "{\"type\": null, \"context\": null, \"children_spec\": []}");

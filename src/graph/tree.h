@@ -32,6 +32,9 @@ const Tree *tree_mapping(Arena *arena, const char *type, const char *const *keys
 /* Number of leaves. */
 uint32_t tree_leaves(const Tree *tree);
 
+/* The path of the child `name` of the node at `path`: "cache.layers"; "" is the root. */
+const char *tree_path(Arena *arena, const char *path, const char *name);
+
 /* The treespec: "[1, {...}]". */
 void tree_print(Buffer *buffer, const Tree *tree);
 

@@ -17,8 +17,7 @@ static Value *triangle_weights(Builder *b, const Sym *in, const Sym *out, const 
         scale->kind == VALUE_FLOAT && !align_corners
             ? build_full(b, NULL, 0, 1 / scale->number, FERRY_F32)
             : build_binary(b, OP_DIV, size_number(b, in, corner), size_number(b, out, corner));
-    const Arg at_least_one[] = {arg_tensor(step), arg_int(b, 1)};
-    Value *width = build_op(b, OP_CLAMP, at_least_one, 2);
+    Value *width = build_clamp(b, step, arg_int(b, 1), arg_none());
     Value *places = build_unsqueeze(b, build_arange(b, none, out, FERRY_F32), 1);
     Value *elements = build_unsqueeze(b, build_arange(b, none, in, FERRY_F32), 0);
     Value *centers = build_mul(b, build_scalar(b, OP_ADD_SCALAR, places, 0.5), step);

@@ -38,13 +38,6 @@ static double fold(const Sampling *s, double x, int64_t size) {
     return x < 0 ? 0 : x > (double)(size - 1) ? (double)(size - 1) : x;
 }
 
-static double cubic(double x) {
-    const double a = -0.75;
-    x = fabs(x);
-    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
 static Taps make_taps(const Sampling *s, double x, int64_t size) {
     Taps taps = {.count = s->mode == BICUBIC ? 4 : s->mode == NEAREST ? 1 : 2};
     x = s->align_corners ? (x + 1) / 2 * (double)(size - 1) : ((x + 1) * (double)size - 1) / 2;
@@ -58,7 +51,7 @@ static Taps make_taps(const Sampling *s, double x, int64_t size) {
     taps.first = (int64_t)floor(x) - (s->mode == BICUBIC);
     for (int64_t t = 0; t < taps.count; t++) {
         double distance = fabs(x - (double)(taps.first + t));
-        taps.weights[t] = s->mode == BICUBIC ? cubic(distance) : 1 - distance;
+        taps.weights[t] = s->mode == BICUBIC ? kernel_cubic(distance, -0.75) : 1 - distance;
     }
     return taps;
 }

@@ -81,6 +81,8 @@ ferry_status kernel_pad(Call *call);
 
 /* upsample.c */
 ferry_status kernel_upsample(Call *call);
+/* Keys' cubic kernel: the weight of an element that is `x` away; `a` is its slope at 1. */
+double kernel_cubic(double x, double a);
 
 /* grid.c */
 ferry_status kernel_grid_sampler(Call *call);

@@ -25,7 +25,7 @@ typedef struct Upsampling {
 
 /* ---- taps ---- */
 
-static double cubic(double x, double a) {
+double kernel_cubic(double x, double a) {
     x = fabs(x);
     if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
@@ -78,7 +78,7 @@ static void smooth_taps(Axis *axis, bool align_corners, double scale) {
             double distance = place - (double)(first + t);
             axis->places[i * axis->count + t] = clamp(first + t, axis->in);
             axis->weights[i * axis->count + t] =
-                axis->count == 2 ? triangle(distance) : cubic(distance, -0.75);
+                axis->count == 2 ? triangle(distance) : kernel_cubic(distance, -0.75);
         }
     }
 }
@@ -95,7 +95,7 @@ static void antialiased_taps(Axis *axis, bool is_cubic, double scale, double sup
         for (int64_t t = 0; t < axis->count; t++) {
             double x = ((double)(first + t) - center + 0.5) * inverse;
             axis->places[i * axis->count + t] = clamp(first + t, axis->in);
-            weights[t] = first + t >= last ? 0 : is_cubic ? cubic(x, -0.5) : triangle(x);
+            weights[t] = first + t >= last ? 0 : is_cubic ? kernel_cubic(x, -0.5) : triangle(x);
             sum += weights[t];
         }
         for (int64_t t = 0; t < axis->count && sum != 0; t++) weights[t] /= sum;

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static Value *clamp(Builder *b, Value *x, double lowest, double highest) {
-    const Arg args[] = {arg_tensor(x), arg_float(lowest), arg_float(highest)};
-    return build_op(b, OP_CLAMP, args, 3);
-}
-
-static Value *softplus(Builder *b, Value *x) {
-    return build_op(b, OP_SOFTPLUS, (const Arg[]){arg_tensor(x)}, 1);
-}
-
 static Value *identity(Builder *b, Value *x) {
     (void)b;
     return x;
@@ -27,7 +18,7 @@ static Value *gelu_tanh(Builder *b, Value *x) {
 }
 
 static Value *gelu_10(Builder *b, Value *x) {
-    return clamp(b, gelu(b, x), -10, 10);
+    return build_clamp(b, gelu(b, x), arg_float(-10), arg_float(10));
 }
 
 static Value *quick_gelu(Builder *b, Value *x) {
@@ -47,7 +38,7 @@ static Value *relu2(Builder *b, Value *x) {
 }
 
 static Value *relu6(Builder *b, Value *x) {
-    return clamp(b, x, 0, 6);
+    return build_clamp(b, x, arg_float(0), arg_float(6));
 }
 
 static Value *leaky_relu(Builder *b, Value *x) {
@@ -68,11 +59,11 @@ static Value *sigmoid(Builder *b, Value *x) {
 }
 
 static Value *mish(Builder *b, Value *x) {
-    return build_mul(b, x, build_unary(b, OP_TANH, softplus(b, x)));
+    return build_mul(b, x, build_unary(b, OP_TANH, build_unary(b, OP_SOFTPLUS, x)));
 }
 
 static Value *sqrt_softplus(Builder *b, Value *x) {
-    return build_unary(b, OP_SQRT, softplus(b, x));
+    return build_unary(b, OP_SQRT, build_unary(b, OP_SOFTPLUS, x));
 }
 
 /* The normal distribution function with mean 0.707107 and deviation 0.282095. */

@@ -129,9 +129,8 @@ static Value *relative_bias(Bert *bert) {
     Value *table = bias_by_distance(bert);
     Value *range = build_arange(b, build_const(b, 0), bert->m->sequence, FERRY_I64);
     Value *distance = build_sub(b, build_unsqueeze(b, range, 0), build_unsqueeze(b, range, 1));
-    const Arg clamped[3] = {arg_tensor(distance), arg_int(b, -MAX_DISTANCE),
-                            arg_int(b, MAX_DISTANCE)};
-    Value *row = build_scalar(b, OP_ADD_SCALAR, build_op(b, OP_CLAMP, clamped, 3), MAX_DISTANCE);
+    distance = build_clamp(b, distance, arg_int(b, -MAX_DISTANCE), arg_int(b, MAX_DISTANCE));
+    Value *row = build_scalar(b, OP_ADD_SCALAR, distance, MAX_DISTANCE);
     Value *bias = build_permute(b, build_embedding(b, table, row), (const int64_t[]){2, 0, 1});
     bias = build_unsqueeze(b, bias, 0);
     b->scope = outer;

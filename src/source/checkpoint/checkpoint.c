@@ -169,3 +169,11 @@ void checkpoint_close(Checkpoint *cp) {
 const CheckpointTensor *checkpoint_find(const Checkpoint *cp, const char *name) {
     return map_find(&cp->by_name, name);
 }
+
+ferry_dtype checkpoint_dtype(const Checkpoint *checkpoint) {
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        ferry_dtype dtype = checkpoint->tensors[i].tensor->dtype;
+        if (ferry_dtype_is_float(dtype)) return dtype;
+    }
+    return FERRY_F32;
+}

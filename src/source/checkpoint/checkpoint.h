@@ -39,4 +39,7 @@ void checkpoint_close(Checkpoint *checkpoint);
 /* The tensor with this name, or NULL. */
 const CheckpointTensor *checkpoint_find(const Checkpoint *checkpoint, const char *name);
 
+/* The dtype of the first floating-point tensor, as Transformers takes it; float32 when there is none. */
+ferry_dtype checkpoint_dtype(const Checkpoint *checkpoint);
+
 #endif

@@ -1,4 +1,5 @@
 /* Reading config.json: typed values, and the check that no key was overlooked. */
+#include "base/text.h"
 #include "source/checkpoint/model.h"
 
 #include <stdlib.h>
@@ -110,11 +111,6 @@ int64_t config_labels(Model *m) {
 
 /* ---- keys that nobody read ---- */
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 static bool is_text(const json_t *value, const char *text) {
     char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     bool equal = dump && strcmp(dump, text) == 0;
@@ -124,7 +120,7 @@ static bool is_text(const json_t *value, const char *text) {
 
 static bool is_harmless(const char *key, const json_t *value) {
 #define HARMLESS(name)            || strcmp(key, name) == 0
-#define HARMLESS_SUFFIX(end)      || ends_with(key, end)
+#define HARMLESS_SUFFIX(end)      || text_ends_with(key, end)
 #define HARMLESS_PREFIX(start)    || strncmp(key, start, strlen(start)) == 0
 #define HARMLESS_WHEN(name, text) || (strcmp(key, name) == 0 && is_text(value, text))
     return json_is_null(value)

@@ -353,14 +353,6 @@ static void choose_task(Model *m) {
     m->b.program->architecture = class_name(m, m->task);
 }
 
-/* The dtype of the first floating-point weight, as Transformers takes it. */
-static ferry_dtype weights_dtype(const Checkpoint *cp) {
-    for (size_t i = 0; i < cp->tensor_count; i++) {
-        if (ferry_dtype_is_float(cp->tensors[i].tensor->dtype)) return cp->tensors[i].tensor->dtype;
-    }
-    return FERRY_F32;
-}
-
 /* The order of the inputs in the program is the order in which they were asked for. */
 static void order_inputs(Model *m) {
     Program *program = m->b.program;
@@ -450,7 +442,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *reque
                .family = family,
                .request = request,
                .config = checkpoint->config,
-               .dtype = request->dtype ? request->dtype : weights_dtype(checkpoint),
+               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
                .inputs = input_count ? inputs : defaults,
                .input_count = input_count ? input_count : 2};
     m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");

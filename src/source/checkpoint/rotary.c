@@ -325,7 +325,7 @@ static Value *dynamic_frequencies(Model *m, const RopeParameters *rope, Value *p
         inv_freq[i] = 1.0f / powers[i];
     }
     Value *length = current_length(m, positions);
-    Value *base = build_op(b, OP_CLAMP, (const Arg[]){arg_tensor(length), arg_float(longest)}, 2);
+    Value *base = build_clamp(b, length, arg_float(longest), arg_none());
     base = build_scalar(b, OP_MUL_SCALAR, base, factor);
     base = build_scalar(b, OP_DIV_SCALAR, base, longest);
     base = build_scalar(b, OP_ADD_SCALAR, base, 1 - factor);

@@ -292,14 +292,6 @@ static void read_graph(Import *im, ProtoReader graph) {
 }
 
 /* The dtype of the computation, when the model does not say: that of the first weight of floats. */
-static ferry_dtype first_float(const Program *program) {
-    for (size_t i = 0; i < program->weights.count; i++) {
-        ferry_dtype dtype = program->weights.items[i]->dtype;
-        if (ferry_dtype_is_float(dtype)) return dtype;
-    }
-    return FERRY_F32;
-}
-
 static void read_model(Import *im) {
     ProtoReader message = proto_reader(im->model->bytes, im->model->size), graph;
     if (!only(im, message, MODEL_GRAPH, &graph)) {
@@ -316,7 +308,7 @@ static void read_model(Import *im) {
     read_graph(im, graph);
     if (!import_ok(im)) return;
     program_sweep(im->b.program);
-    if (!im->b.program->dtype) im->b.program->dtype = first_float(im->b.program);
+    if (!im->b.program->dtype) im->b.program->dtype = program_float_dtype(im->b.program);
     if (im->arena.failed || im->values.failed || im->locations.failed) import_memory(im);
 }
 

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static Value *self_of(Call *c) {
-    return take_tensor(c, "self");
-}
-
 static Value *numbers(Call *c, const Sym *count) {
     return build_arange(c->b, build_const(c->b, 0), count, FERRY_I64);
 }
@@ -30,7 +26,7 @@ static Value *compare_places(Call *c, Op op, const Sym *rows, const Sym *columns
 }
 
 static void translate_triangle(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     bool lower = strcmp(c->how->target, "aten.tril.default") == 0;
     if (!build_ok(c->b) || self->rank < 2) return;
     Value *kept = compare_places(c, lower ? OP_LE : OP_GE, self->shape[self->rank - 2],
@@ -80,7 +76,7 @@ static Arg diagonal_indices(Call *c, const Diagonal *diagonal, uint32_t rank) {
 }
 
 static void translate_diagonal(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     int64_t dims[FERRY_MAX_RANK];
     Diagonal diagonal = read_diagonal(c, self);
     if (!build_ok(c->b) || self->rank < 2) return;
@@ -104,7 +100,7 @@ static Value *write_diagonal(Call *c, Value *base, Value *updated, uint32_t inde
 
 /* A vector on the diagonal of a matrix of zeros. */
 static void translate_diag_embed(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     TensorMeta meta = result_meta(c, 0);
     int64_t offset = take_int(c, take_has(c, "diagonal") ? "diagonal" : "offset", 0);
     if (!build_ok(c->b) || meta.rank < 2) return;
@@ -116,15 +112,15 @@ static void translate_diag_embed(Call *c) {
     Value *here = compare_places(c, OP_EQ, rows, columns, offset);
     const Sym *length = build_dim(c->b, self, -1);
     Value *place = plus(c, numbers(c, columns), build_const(c->b, offset > 0 ? -offset : 0));
-    const Arg clamp[] = {arg_tensor(place), arg_int(c->b, 0),
-                         arg_sym(sym_sub(&c->b->program->symbols, length, build_const(c->b, 1)))};
-    Value *spread = select_along(c, self, self->rank - 1, build_op(c->b, OP_CLAMP, clamp, 3));
+    const Sym *last = sym_sub(&c->b->program->symbols, length, build_const(c->b, 1));
+    place = build_clamp(c->b, place, arg_int(c->b, 0), arg_sym(last));
+    Value *spread = select_along(c, self, self->rank - 1, place);
     Value *zero = build_full(c->b, NULL, 0, 0, self->dtype);
     result_set(c, 0, build_where(c->b, here, build_unsqueeze(c->b, spread, -2), zero));
 }
 
 static void translate_diag(Call *c) {
-    if (self_of(c)->rank == 1)
+    if (take_self(c)->rank == 1)
         translate_diag_embed(c);
     else
         translate_diagonal(c);
@@ -134,7 +130,7 @@ static void translate_diag(Call *c) {
 
 /* (size - 1) - [0, size) */
 static void translate_flip(Call *c) {
-    Value *x = self_of(c);
+    Value *x = take_self(c);
     int64_t dims[FERRY_MAX_RANK];
     uint32_t count = take_ints(c, "dims", dims, FERRY_MAX_RANK);
     for (uint32_t i = 0; i < count && build_ok(c->b); i++) {
@@ -162,7 +158,7 @@ static Value *roll(Call *c, Value *x, int dim, const Sym *shift) {
 }
 
 static void translate_roll(Call *c) {
-    Value *self = self_of(c), *x = self;
+    Value *self = take_self(c), *x = self;
     const Sym *shifts[FERRY_MAX_RANK];
     int64_t dims[FERRY_MAX_RANK];
     uint32_t count = take_syms(c, "shifts", shifts, FERRY_MAX_RANK);
@@ -180,7 +176,7 @@ static void translate_roll(Call *c) {
 
 /* Windows of `size` elements at distances of `step`: a new last dimension. */
 static void translate_unfold(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     TensorMeta meta = result_meta(c, 0);
     uint32_t dim = take_dim(c, "dimension", 0, self->rank);
     int64_t step = take_int(c, "step", 1);
@@ -204,7 +200,7 @@ static void translate_unfold(Call *c) {
 
 /* Sizes and strides over a dense tensor: each element by its place. */
 static void translate_as_strided(Call *c) {
-    Value *self = self_of(c),
+    Value *self = take_self(c),
           *places = build_scalar_tensor(c->b, take_sym(c, "storage_offset", 0), FERRY_I64);
     const Sym *size[FERRY_MAX_RANK], *stride[FERRY_MAX_RANK];
     TensorMeta meta = reader_meta(c->r, take_tensor_name(c, "self"));
@@ -279,7 +275,7 @@ static void translate_linspace(Call *c) {
 static void translate_repeat_interleave(Call *c) {
     bool lone = !take_is_tensor(c, "self");
     Value *repeats = promote_to(c, take_tensor(c, "repeats"), FERRY_I64);
-    Value *self = lone ? NULL : self_of(c);
+    Value *self = lone ? NULL : take_self(c);
     TensorMeta meta = result_meta(c, 0);
     if (!build_ok(c->b)) return;
     if (self && !take_has(c, "dim"))

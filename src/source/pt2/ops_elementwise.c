@@ -149,28 +149,27 @@ static void translate_scalar_pow(Call *c) {
 static void translate_clamp(Call *c) {
     Value *self = promote_to(c, take_tensor(c, "self"), result_dtype(c));
     Arg low = take_scalar(c, "min"), high = take_scalar(c, "max");
-    result_set(c, 0, build_op(c->b, OP_CLAMP, (const Arg[]){arg_tensor(self), low, high}, 3));
+    result_set(c, 0, build_clamp(c->b, self, low, high));
 }
 
 /* hardtanh, relu6: clamp between two numbers. */
 static void translate_hardtanh(Call *c) {
-    const Arg args[] = {arg_tensor(take_tensor(c, "self")), arg_float(take_float(c, "min_val", -1)),
-                        arg_float(take_float(c, "max_val", 1))};
-    result_set(c, 0, build_op(c->b, OP_CLAMP, args, 3));
+    Arg low = arg_float(take_float(c, "min_val", -1)),
+        high = arg_float(take_float(c, "max_val", 1));
+    result_set(c, 0, build_clamp(c->b, take_self(c), low, high));
 }
 
 static void translate_relu6(Call *c) {
-    const Arg args[] = {arg_tensor(take_tensor(c, "self")), arg_float(0), arg_float(6)};
-    result_set(c, 0, build_op(c->b, OP_CLAMP, args, 3));
+    result_set(c, 0, build_clamp(c->b, take_self(c), arg_float(0), arg_float(6)));
 }
 
 /* x * clamp(x / 6 + 0.5, 0, 1) */
 static void translate_hardswish(Call *c) {
     Value *x = take_tensor(c, "self");
     const Arg sum[] = {arg_tensor(x), arg_float(3)};
-    const Arg clamped[] = {arg_tensor(build_op(c->b, OP_ADD_SCALAR, sum, 2)), arg_float(0),
-                           arg_float(6)};
-    Value *gate = build_scalar(c->b, OP_DIV_SCALAR, build_op(c->b, OP_CLAMP, clamped, 3), 6);
+    Value *clamped =
+        build_clamp(c->b, build_op(c->b, OP_ADD_SCALAR, sum, 2), arg_float(0), arg_float(6));
+    Value *gate = build_scalar(c->b, OP_DIV_SCALAR, clamped, 6);
     result_set(c, 0, build_mul(c->b, x, gate));
 }
 

@@ -8,10 +8,6 @@
 
 enum { MAX_INDICES = FERRY_MAX_RANK };
 
-static Value *self_of(Call *c) {
-    return take_tensor(c, "self");
-}
-
 /* ---- data-dependent sizes ---- */
 
 static bool is_bound(const Program *program, const Sym *symbol) {
@@ -58,7 +54,7 @@ static Value *coordinates(Call *c, Value *x, const Sym *declared) {
 }
 
 static void translate_nonzero(Call *c) {
-    result_set(c, 0, coordinates(c, self_of(c), declared_size(c, 0, 0)));
+    result_set(c, 0, coordinates(c, take_self(c), declared_size(c, 0, 0)));
 }
 
 /* where(condition): the coordinates, one tensor per dimension. */
@@ -71,7 +67,7 @@ static void translate_where_coordinates(Call *c) {
 
 /* The number in a tensor. Only integers become symbols; a bool or a float feeds assertions. */
 static void translate_item(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const json_t *output = json_array_get(json_object_get(c->node, "outputs"), 0);
     const char *name =
         json_string_value(json_object_get(json_object_get(output, "as_sym_int"), "as_name"));
@@ -123,7 +119,7 @@ static bool take_indices(Call *c, Value *self, bool keep_mask, Indices *out) {
 }
 
 static void translate_index(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     Indices indices;
     if (!take_indices(c, self, false, &indices)) return;
     const Arg args[] = {arg_tensor(self), arg_tensors(c->b, indices.items, indices.count)};
@@ -139,8 +135,7 @@ static Value *spread_rows(Call *c, Value *mask, Value *rows) {
     Value *order = build_cumsum(c->b, build_view(c->b, mask, flat, 1), 0);
     if (!build_ok(c->b)) return order;
     order = build_scalar(c->b, OP_ADD_SCALAR, order, -1);
-    const Arg clamp[] = {arg_tensor(order), arg_int(c->b, 0), arg_none()};
-    order = build_op(c->b, OP_CLAMP, clamp, 3);
+    order = build_clamp(c->b, order, arg_int(c->b, 0), arg_none());
     memcpy(one, rows->shape, rows->rank * sizeof *one);
     one[0] = build_const(c->b, 1);
     Value *padding = build_full(c->b, one, rows->rank, 0, rows->dtype);
@@ -172,7 +167,7 @@ static Value *put_masked(Call *c, Value *self, Value *mask, uint32_t at, Value *
 }
 
 static void translate_index_put(Call *c) {
-    Value *self = self_of(c), *values = promote_to(c, take_tensor(c, "values"), self->dtype);
+    Value *self = take_self(c), *values = promote_to(c, take_tensor(c, "values"), self->dtype);
     Indices indices;
     bool accumulate = take_bool(c, "accumulate", false);
     if (!take_indices(c, self, true, &indices)) return;
@@ -195,7 +190,7 @@ static void translate_index_put(Call *c) {
 /* The elements of `source`, in order, where the mask is true. When the mask repeats along the last
  * dimension, which the source has too, whole rows are moved. */
 static void translate_masked_scatter(Call *c) {
-    Value *self = self_of(c), *mask = promote_to(c, take_tensor(c, "mask"), FERRY_BOOL);
+    Value *self = take_self(c), *mask = promote_to(c, take_tensor(c, "mask"), FERRY_BOOL);
     Value *source = promote_to(c, take_tensor(c, "source"), self->dtype);
     if (!build_ok(c->b)) return;
     uint32_t last = self->rank - 1;
@@ -225,13 +220,13 @@ static Value *index_copy(Call *c, Value *self, uint32_t dim, Value *index, Value
 }
 
 static void translate_index_copy(Call *c) {
-    Value *self = self_of(c), *source = promote_to(c, take_tensor(c, "source"), self->dtype);
+    Value *self = take_self(c), *source = promote_to(c, take_tensor(c, "source"), self->dtype);
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     result_set(c, 0, index_copy(c, self, dim, take_index(c), source));
 }
 
 static void translate_index_fill(Call *c) {
-    Value *self = self_of(c), *index = take_index(c);
+    Value *self = take_self(c), *index = take_index(c);
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     const Sym *shape[FERRY_MAX_RANK];
     if (!build_ok(c->b)) return;
@@ -254,7 +249,7 @@ static Value *scatter_reduce(Call *c, Value *self, uint32_t dim, Value *index, V
 }
 
 static void translate_index_add(Call *c) {
-    Value *self = self_of(c), *source = promote_to(c, take_tensor(c, "source"), self->dtype);
+    Value *self = take_self(c), *source = promote_to(c, take_tensor(c, "source"), self->dtype);
     Value *index = take_index(c);
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     double alpha = take_float(c, "alpha", 1);
@@ -268,7 +263,7 @@ static void translate_index_add(Call *c) {
 
 /* gather with sizes broadcast, but for the chosen dimension. */
 static void translate_take_along(Call *c) {
-    Value *self = self_of(c), *index = take_tensor(c, "indices");
+    Value *self = take_self(c), *index = take_tensor(c, "indices");
     TensorMeta meta = result_meta(c, 0);
     bool flat = !take_has(c, "dim");
     const Sym *line[] = {build_const(c->b, -1)}, *shape[FERRY_MAX_RANK];
@@ -303,8 +298,7 @@ static Value *scatter_mean(Call *c, Value *self, uint32_t dim, Value *index, Val
     Value *counts = build_full(c->b, self->shape, self->rank, include_self, self->dtype);
     Value *ones = build_full(c->b, index->shape, index->rank, 1, self->dtype);
     counts = scatter_reduce(c, counts, dim, index, ones, "sum");
-    counts = build_op(c->b, OP_CLAMP,
-                      (const Arg[]){arg_tensor(counts), arg_int(c->b, 1), arg_none()}, 3);
+    counts = build_clamp(c->b, counts, arg_int(c->b, 1), arg_none());
     Value *sum = scatter_reduce(c, self, dim, index, source, "sum");
     return build_binary(c->b, ferry_dtype_is_float(self->dtype) ? OP_DIV : OP_FLOOR_DIVIDE, sum,
                         counts);
@@ -327,7 +321,7 @@ static double identity_of(const char *how, ferry_dtype dtype) {
 
 static void translate_scatter(Call *c) {
     static const char *const names[][2] = {{"add", "sum"}, {"multiply", "prod"}};
-    Value *self = self_of(c), *index = take_tensor(c, "index");
+    Value *self = take_self(c), *index = take_tensor(c, "index");
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     const char *how =
         take_string(c, "reduce", strstr(c->how->target, "scatter_add") ? "sum" : NULL);

@@ -25,11 +25,6 @@ static Value *number(Call *c, double value, ferry_dtype dtype) {
     return build_full(c->b, NULL, 0, value, dtype);
 }
 
-static Value *clamp(Call *c, Value *x, double low, double high) {
-    const Arg args[] = {arg_tensor(x), arg_float(low), arg_float(high)};
-    return build_op(c->b, OP_CLAMP, args, 3);
-}
-
 /* ---- functions of one number ---- */
 
 static Value *make_trunc(Call *c, Value *x) {
@@ -137,19 +132,16 @@ static Value *make_erfinv(Call *c, Value *x) {
 /* ---- activations ---- */
 
 static Value *make_hardsigmoid(Call *c, Value *x) {
-    return build_scalar(c->b, OP_DIV_SCALAR, clamp(c, add(c, x, 3), 0, 6), 6);
-}
-
-static Value *softplus(Call *c, Value *x) {
-    return build_op(c->b, OP_SOFTPLUS, (const Arg[]){arg_tensor(x)}, 1);
+    return build_scalar(c->b, OP_DIV_SCALAR,
+                        build_clamp(c->b, add(c, x, 3), arg_float(0), arg_float(6)), 6);
 }
 
 static Value *make_mish(Call *c, Value *x) {
-    return build_mul(c->b, x, apply(c, OP_TANH, softplus(c, x)));
+    return build_mul(c->b, x, apply(c, OP_TANH, apply(c, OP_SOFTPLUS, x)));
 }
 
 static Value *make_logsigmoid(Call *c, Value *x) {
-    return apply(c, OP_NEG, softplus(c, apply(c, OP_NEG, x)));
+    return apply(c, OP_NEG, apply(c, OP_SOFTPLUS, apply(c, OP_NEG, x)));
 }
 
 static Value *elu(Call *c, Value *x, double alpha) {

@@ -3,17 +3,13 @@
 
 #include <string.h>
 
-static Value *self_of(Call *c) {
-    return take_tensor(c, "self");
-}
-
 static Node *topk(Call *c, Value *self, const Sym *count, uint32_t dim, bool largest) {
     const Arg args[] = {arg_tensor(self), arg_sym(count), arg_int(c->b, dim), arg_bool(largest)};
     return build_node(c->b, OP_TOPK, args, 4);
 }
 
 static void translate_topk(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t dim = take_dim(c, "dim", -1, self->rank);
     Node *node = topk(c, self, take_sym(c, "k", 1), dim, take_bool(c, "largest", true));
     for (uint32_t i = 0; node && i < 2; i++) result_set(c, i, node->outputs[i]);
@@ -21,7 +17,7 @@ static void translate_topk(Call *c) {
 
 /* sort and argsort: all of them, in order; of equal ones the first comes first. */
 static void translate_sort(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t dim = take_dim(c, "dim", -1, self->rank);
     bool indices_only = strncmp(c->how->target, "aten.argsort", 12) == 0;
     if (!build_ok(c->b)) return;
@@ -48,9 +44,8 @@ static Value *matches(Call *c, Value *x, const Sym *count) {
 static const Sym *count_numbers(Call *c, Value *x, double least) {
     Value *most = build_view(c->b, x, (const Sym *const[]){build_const(c->b, -1)}, 1);
     most = build_scalar(c->b, OP_ADD_SCALAR, build_reduce(c->b, OP_AMAX, most, 0, false), 1);
-    const Arg args[] = {arg_tensor(promote_to(c, most, FERRY_I64)), arg_int(c->b, (int64_t)least),
-                        arg_none()};
-    most = build_op(c->b, OP_CLAMP, args, 3);
+    most = build_clamp(c->b, promote_to(c, most, FERRY_I64), arg_int(c->b, (int64_t)least),
+                       arg_none());
     TensorMeta meta = result_meta(c, 0);
     const Sym *declared = meta.rank ? meta.sizes[meta.rank - 1] : NULL;
     const Sym *symbol = fresh_symbol(c, declared);
@@ -59,7 +54,7 @@ static const Sym *count_numbers(Call *c, Value *x, double least) {
 }
 
 static void translate_one_hot(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const Sym *classes = take_sym(c, "num_classes", -1);
     if (sym_is_value(classes, -1)) classes = count_numbers(c, self, 0);
     result_set(c, 0, promote_to(c, matches(c, self, classes), FERRY_I64));
@@ -74,7 +69,7 @@ static Value *sum_matches(Call *c, Value *found, Value *weights, ferry_dtype dty
 }
 
 static void translate_bincount(Call *c) {
-    Value *self = self_of(c), *weights = take_optional_tensor(c, "weights");
+    Value *self = take_self(c), *weights = take_optional_tensor(c, "weights");
     TensorMeta meta = result_meta(c, 0);
     if (!build_ok(c->b)) return;
     const Sym *count = meta.sizes[0];
@@ -85,7 +80,7 @@ static void translate_bincount(Call *c) {
 /* Equal bins from min to max; what lies outside is not counted. When both are 0 they are the least and
  * the greatest element. */
 static void translate_histc(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     int64_t bins = take_int(c, "bins", 100);
     double low = take_float(c, "min", 0), high = take_float(c, "max", 0);
     ferry_dtype dtype = self->dtype;
@@ -99,9 +94,9 @@ static void translate_histc(Call *c) {
     Value *place = build_scalar(c->b, OP_ADD_SCALAR, promote_to(c, x, FERRY_F32), -low);
     place = build_scalar(c->b, OP_MUL_SCALAR, build_scalar(c->b, OP_DIV_SCALAR, place, high - low),
                          (double)bins);
-    const Arg clamp[] = {arg_tensor(build_unary(c->b, OP_FLOOR, place)), arg_none(),
-                         arg_float((double)bins - 1)};
-    place = promote_to(c, build_op(c->b, OP_CLAMP, clamp, 3), FERRY_I64);
+    place = build_clamp(c->b, build_unary(c->b, OP_FLOOR, place), arg_none(),
+                        arg_float((double)bins - 1));
+    place = promote_to(c, place, FERRY_I64);
     Value *found = matches(c, place, build_const(c->b, bins));
     found = build_binary(c->b, OP_AND, found, build_unsqueeze(c->b, inside, 1));
     result_set(c, 0, sum_matches(c, found, NULL, dtype));
@@ -120,7 +115,7 @@ static Value *count_below(Call *c, Value *boundaries, Value *x, bool right) {
 }
 
 static Value *take_searched(Call *c) {
-    if (take_is_tensor(c, "self")) return self_of(c);
+    if (take_is_tensor(c, "self")) return take_self(c);
     return build_full(c->b, NULL, 0, take_float(c, "self", 0), FERRY_F32);
 }
 

@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-static Value *self_of(Call *c) {
-    return take_tensor(c, "self");
-}
-
 /* ---- views that keep the order of elements ---- */
 
 /* Such a view is undone by viewing as the base. */
@@ -25,16 +21,16 @@ static void translate_view(Call *c) {
     for (uint32_t d = 0; d < rank && rank == meta.rank; d++) {
         if (sym_is_value(size[d], -1)) size[d] = meta.sizes[d];
     }
-    result_set(c, 0, build_view(c->b, self_of(c), size, rank));
+    result_set(c, 0, build_view(c->b, take_self(c), size, rank));
 }
 
 static void translate_view_as(Call *c) {
     Value *other = take_tensor(c, "other");
-    result_set(c, 0, build_view(c->b, self_of(c), other->shape, other->rank));
+    result_set(c, 0, build_view(c->b, take_self(c), other->shape, other->rank));
 }
 
 static void translate_flatten(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const Sym *size[FERRY_MAX_RANK];
     uint32_t first = take_dim(c, "start_dim", 0, self->rank),
              last = take_dim(c, "end_dim", -1, self->rank);
@@ -53,7 +49,7 @@ static void translate_flatten(Call *c) {
 }
 
 static void translate_unflatten(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const Sym *parts[FERRY_MAX_RANK], *size[FERRY_MAX_RANK];
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     uint32_t count = take_syms(c, "sizes", parts, FERRY_MAX_RANK), rank = 0;
@@ -77,7 +73,7 @@ static void translate_unflatten(Call *c) {
 }
 
 static void translate_unsqueeze(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     result_set(c, 0, build_unsqueeze(c->b, self, (int)take_int(c, "dim", 0)));
 }
 
@@ -92,7 +88,7 @@ static Value *squeeze_dims(Call *c, Value *self, unsigned drop) {
 }
 
 static void translate_squeeze(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     int64_t dims[FERRY_MAX_RANK];
     unsigned drop = 0;
     uint32_t count = take_ints(c, "dim", dims, FERRY_MAX_RANK);
@@ -125,7 +121,7 @@ static void read_permutation(Call *c, uint32_t rank, int64_t *dims) {
 }
 
 static void translate_permute(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     int64_t dims[FERRY_MAX_RANK];
     read_permutation(c, self->rank, dims);
     result_set(c, 0, build_permute(c->b, self, dims));
@@ -140,7 +136,7 @@ static Value *write_permuted(Call *c, Value *base, Value *updated, uint32_t inde
 }
 
 static void translate_movedim(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t from = take_dim(c, "source", 0, self->rank),
              to = take_dim(c, "destination", 0, self->rank);
     int64_t dims[FERRY_MAX_RANK], next = 0;
@@ -158,7 +154,7 @@ static void translate_movedim(Call *c) {
 /* ---- broadcasting and joining ---- */
 
 static void translate_expand(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const Sym *size[FERRY_MAX_RANK];
     uint32_t rank = take_syms(c, "size", size, FERRY_MAX_RANK);
     for (uint32_t d = 0; d < rank && build_ok(c->b); d++) {
@@ -170,7 +166,7 @@ static void translate_expand(Call *c) {
 
 static void translate_expand_as(Call *c) {
     Value *other = take_tensor(c, "other");
-    result_set(c, 0, build_expand(c->b, self_of(c), other->shape, other->rank));
+    result_set(c, 0, build_expand(c->b, take_self(c), other->shape, other->rank));
 }
 
 enum { MAX_PARTS = 256 };
@@ -210,7 +206,7 @@ static void translate_stack(Call *c) {
 
 /* repeat, tile: [r0, r1, ..] copies along each dimension: a new dimension before it, expanded. */
 static void translate_repeat(Call *c) {
-    Value *x = self_of(c);
+    Value *x = take_self(c);
     const Sym *repeats[FERRY_MAX_RANK], *size[FERRY_MAX_RANK];
     const char *name = take_has(c, "dims") ? "dims" : "repeats";
     uint32_t rank = take_syms(c, name, repeats, FERRY_MAX_RANK);
@@ -247,7 +243,7 @@ static void translate_repeat(Call *c) {
 
 /* Every element `repeats` times in a row. */
 static void translate_repeat_interleave(Call *c) {
-    Value *x = self_of(c);
+    Value *x = take_self(c);
     const Sym *repeats = take_sym(c, "repeats", 1), *wide[FERRY_MAX_RANK];
     if (!take_has(c, "dim"))
         x = build_view(c->b, x, (const Sym *const[]){build_const(c->b, -1)}, 1);

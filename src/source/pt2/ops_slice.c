@@ -1,10 +1,6 @@
 /* Translations of slices and pieces of tensors, with the way back of a write through each. */
 #include "source/pt2/reader.h"
 
-static Value *self_of(Call *c) {
-    return take_tensor(c, "self");
-}
-
 /* ---- slices ---- */
 
 /* Does an argument count from the end? The program was traced for one sign of it; where the range
@@ -50,7 +46,7 @@ static Range read_range(Call *c, const Value *self) {
 }
 
 static void translate_slice(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     Range range = read_range(c, self);
     bool whole = sym_is_value(range.start, 0) && range.end == build_dim(c->b, self, (int)range.dim);
     if (whole && range.step == 1) {
@@ -89,7 +85,7 @@ static Value *write_sliced(Call *c, Value *base, Value *updated, uint32_t index)
 }
 
 static void translate_narrow(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     const Sym *start = take_sym(c, "start", 0);
     const Sym *end = sym_add(&c->b->program->symbols, start, take_sym(c, "length", 0));
@@ -98,7 +94,7 @@ static void translate_narrow(Call *c) {
 
 /* slice_scatter: the write of a slice, as an operation. */
 static void translate_slice_scatter(Call *c) {
-    Value *self = self_of(c), *source = take_tensor(c, "src");
+    Value *self = take_self(c), *source = take_tensor(c, "src");
     Range range = read_range(c, self);
     if (range.step != 1) {
         take_fail(c, FERRY_UNSUPPORTED, "slice_scatter with a step");
@@ -117,7 +113,7 @@ static const Sym *read_index(Call *c, const Value *self, uint32_t dim) {
 }
 
 static void translate_select(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t dim = take_dim(c, "dim", 0, self->rank);
     const Arg args[] = {arg_tensor(self), arg_int(c->b, dim), arg_sym(read_index(c, self, dim))};
     result_set(c, 0, build_op(c->b, OP_SELECT, args, 3));
@@ -132,7 +128,7 @@ static Value *write_selected(Call *c, Value *base, Value *updated, uint32_t posi
 }
 
 static void translate_select_scatter(Call *c) {
-    Value *self = self_of(c),
+    Value *self = take_self(c),
           *source = promote_to(c, take_tensor(c, "src"), take_tensor(c, "self")->dtype);
     result_set(c, 0, write_selected(c, self, source, 0));
 }
@@ -154,7 +150,7 @@ static uint32_t piece_sizes(Call *c, uint32_t dim, const Sym **sizes) {
 }
 
 static void translate_split(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     const Sym *sizes[64];
     uint32_t dim = take_dim(c, "dim", 0, self->rank), count = piece_sizes(c, dim, sizes);
     const Arg args[] = {arg_tensor(self), arg_syms(c->b, sizes, count), arg_int(c->b, dim)};
@@ -173,7 +169,7 @@ static Value *write_piece(Call *c, Value *base, Value *updated, uint32_t index) 
 }
 
 static void translate_unbind(Call *c) {
-    Value *self = self_of(c);
+    Value *self = take_self(c);
     uint32_t dim = take_dim(c, "dim", 0, self->rank), count = result_count(c);
     for (uint32_t i = 0; i < count && build_ok(c->b); i++) {
         result_set(c, i, build_select(c->b, self, (int)dim, i));

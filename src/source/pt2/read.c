@@ -294,29 +294,14 @@ static const char *root_class(Reader *r) {
     json_array_foreach(json_object_get(r->graph, "nodes"), i, node) {
         const char *stack = json_string_value(
             json_object_get(json_object_get(node, "metadata"), "nn_module_stack"));
-        const char *type = stack ? strrchr(stack, '.') : NULL;
-        const char *end = stack ? strchr(stack, ';') : NULL;
-        if (!type) continue;
-        if (end) {
-            while (type > stack && type > end) {
-                const char *previous = type - 1;
-                while (previous > stack && *previous != '.') previous--;
-                type = previous;
-            }
-        }
-        size_t length =
-            strspn(type + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-        return arena_string_n(&r->b.program->arena, type + 1, length);
+        size_t start = stack ? strcspn(stack, ";") : 0;
+        while (start > 0 && stack[start - 1] != '.') start--;
+        if (start == 0) continue;
+        size_t length = strspn(stack + start,
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+        return arena_string_n(&r->b.program->arena, stack + start, length);
     }
     return "Module";
-}
-
-static ferry_dtype first_float(const Program *program) {
-    for (size_t i = 0; i < program->weights.count; i++) {
-        if (ferry_dtype_is_float(program->weights.items[i]->dtype))
-            return program->weights.items[i]->dtype;
-    }
-    return FERRY_F32;
 }
 
 ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
@@ -334,7 +319,7 @@ ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
         status = build_finish(&r.b);
     }
     if (status == FERRY_OK) {
-        program->dtype = first_float(program);
+        program->dtype = program_float_dtype(program);
         program_sweep(program);
     }
     bool failed =

@@ -75,13 +75,13 @@ typedef struct Call {
 const json_t *take_arg(Call *c, const char *name);
 bool take_has(Call *c, const char *name);      /* present and not None */
 Value *take_tensor(Call *c, const char *name); /* required */
+Value *take_self(Call *c);                     /* the tensor "self" */
 Value *take_optional_tensor(Call *c, const char *name);
 const Sym *take_sym(Call *c, const char *name, int64_t otherwise);
 int64_t take_int(Call *c, const char *name, int64_t otherwise); /* must be constant */
 double take_float(Call *c, const char *name, double otherwise);
 bool take_bool(Call *c, const char *name, bool otherwise);
 const char *take_string(Call *c, const char *name, const char *otherwise);
-ferry_dtype take_dtype(Call *c, const char *name); /* FERRY_DTYPE_NONE when absent */
 bool take_is_tensor(Call *c, const char *name);
 
 /* A Scalar: VALUE_INT, VALUE_FLOAT or VALUE_BOOL; VALUE_NONE when absent. */

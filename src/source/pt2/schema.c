@@ -195,7 +195,9 @@ static const Sym *srepr_expression(Srepr *p) {
     return result;
 }
 
-ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error) {
+/* A SymPy expression as srepr writes it. */
+static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **out,
+                                ferry_error *error) {
     Srepr parser = {.table = table, .text = text, .next = text, .divisor = 1, .error = error};
     *out = srepr_expression(&parser);
     if (parser.status == FERRY_OK && parser.divisor != 1) srepr_fail(&parser, "no whole number");
@@ -212,7 +214,7 @@ ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, fe
         *out = sym_const(table, json_integer_value(number));
         return FERRY_OK;
     }
-    if (json_is_string(text)) return schema_srepr(table, json_string_value(text), out, error);
+    if (json_is_string(text)) return parse_srepr(table, json_string_value(text), out, error);
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
                      json_kind(json));

@@ -19,9 +19,6 @@ typedef struct TensorMeta {
 /* {"as_int": 4} or {"as_expr": {"expr_str": "Symbol('s0', ...)"}}. Symbols are made on first sight. */
 ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error);
 
-/* A SymPy expression as srepr writes it. */
-ferry_status schema_srepr(SymTable *table, const char *text, const Sym **out, ferry_error *error);
-
 /* Complex tensors are of real numbers with a last dimension of 2. */
 bool schema_is_complex(const json_t *json);
 

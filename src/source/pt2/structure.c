@@ -19,10 +19,6 @@ static ferry_status bad_spec(const Structure *s, const char *expected) {
                      s->text);
 }
 
-static const char *join(Structure *s, const char *path, const char *name) {
-    return *path ? arena_format(s->arena, "%s.%s", path, name) : arena_string(s->arena, name);
-}
-
 static void push_leaf(Structure *s, const char *path) {
     VEC_PUSH(s->paths, *path ? path : "output");
 }
@@ -41,7 +37,8 @@ static void walk_state(State *state, json_t *json, const char *path);
 static void walk_members(State *state, json_t *object, const char *path) {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value) walk_state(state, value, join(state->s, path, key));
+    json_object_foreach(object, key, value)
+        walk_state(state, value, tree_path(state->s->arena, path, key));
 }
 
 static void walk_items(State *state, json_t *list, const char *path) {
@@ -50,7 +47,7 @@ static void walk_items(State *state, json_t *list, const char *path) {
     json_t *value;
     json_array_foreach(list, i, value) {
         snprintf(index, sizeof index, "%zu", i);
-        walk_state(state, value, join(state->s, path, index));
+        walk_state(state, value, tree_path(state->s->arena, path, index));
     }
 }
 
@@ -73,7 +70,8 @@ static void walk_state(State *state, json_t *json, const char *path) {
         size_t i;
         json_array_foreach(json_object_get(json, "v"), i, pair) {
             char *key = json_dumps(json_array_get(pair, 0), JSON_ENCODE_ANY);
-            if (key) walk_state(state, json_array_get(pair, 1), join(state->s, path, key));
+            if (key)
+                walk_state(state, json_array_get(pair, 1), tree_path(state->s->arena, path, key));
             free(key);
         }
     } else if (tag && strcmp(tag, "seq") == 0) {
@@ -121,7 +119,8 @@ static ferry_status read_mapping(Structure *s, json_t *children, const char *con
         if (json_is_integer(key))
             snprintf(number, sizeof number, "%lld", (long long)json_integer_value(key));
         const char *name = json_is_string(key) ? json_string_value(key) : number;
-        status = read_node(s, json_array_get(children, i), join(s, path, name), depth + 1, &out[i]);
+        status = read_node(s, json_array_get(children, i), tree_path(s->arena, path, name),
+                           depth + 1, &out[i]);
     }
     json_decref(keys);
     return status;
@@ -132,7 +131,8 @@ static ferry_status read_sequence(Structure *s, json_t *children, const char *pa
     char index[24];
     for (size_t i = 0; i < json_array_size(children); i++) {
         snprintf(index, sizeof index, "%zu", i);
-        TRY(read_node(s, json_array_get(children, i), join(s, path, index), depth + 1, &out[i]));
+        TRY(read_node(s, json_array_get(children, i), tree_path(s->arena, path, index), depth + 1,
+                      &out[i]));
     }
     return FERRY_OK;
 }

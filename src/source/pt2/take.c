@@ -68,6 +68,10 @@ Value *take_tensor(Call *c, const char *name) {
     return &c->b->poison;
 }
 
+Value *take_self(Call *c) {
+    return take_tensor(c, "self");
+}
+
 /* ---- numbers ---- */
 
 /* {"as_int": 3} or {"as_name": "sym_size_int"}, or {"as_sym_int": ...} around one of them. */
@@ -156,17 +160,6 @@ bool take_bool(Call *c, const char *name, bool otherwise) {
 const char *take_string(Call *c, const char *name, const char *otherwise) {
     const char *value = json_string_value(member(take_arg(c, name), "as_string"));
     return value ? value : otherwise;
-}
-
-ferry_dtype take_dtype(Call *c, const char *name) {
-    const json_t *value = member(take_arg(c, name), "as_scalar_type");
-    if (!value) return FERRY_DTYPE_NONE;
-    ferry_dtype dtype = scalar_type_dtype(json_integer_value(value));
-    if (!dtype) {
-        take_fail(c, FERRY_UNSUPPORTED, "the dtype with ScalarType number %lld is not supported",
-                  (long long)json_integer_value(value));
-    }
-    return dtype;
 }
 
 /* ---- lists ---- */

@@ -25,7 +25,4 @@ ferry_status dynamo_legalize(Program *program, ferry_error *error);
 ferry_status dynamo_write(Program *program, const DynamoOptions *options, OutputFile *file,
                           DynamoSizes *sizes, ferry_error *error);
 
-/* True when torch has this operation. */
-bool dynamo_supports(Op op);
-
 #endif

@@ -17,13 +17,10 @@
 
 enum { ALIGNMENT = 64, CHUNK_BYTES = 1 << 20 };
 
-bool dynamo_supports(Op op) {
-    return strncmp(op_name(op), "aten::", 6) == 0;
-}
-
+/* What torch has. */
 static bool accepts(const void *context, const Node *node) {
     (void)context;
-    return dynamo_supports(node->op);
+    return strncmp(op_name(node->op), "aten::", 6) == 0;
 }
 
 ferry_status dynamo_legalize(Program *program, ferry_error *error) {
