@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def native_model_types() -> list[str]:
 def native_fixtures() -> list[str]:
     """The native model types that have a fixture."""
     return [t for t in native_model_types() if (ARCHIVES / f"{t}.tar.xz").exists()]
+
+
+def plugin_example() -> str:
+    """The plug-in of docs/extending.md."""
+    page = (ROOT / "docs/extending.md").read_text()
+    return re.search(r"(?ms)^```c\n(#include <ferry/plugin.h>.*?)^```", page).group(1)
+
+
+def build_plugin(source: str, library: Path) -> Path:
+    command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command += ["-I", ROOT / "include", "-o", library, "-x", "c", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return library
 
 
 def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:

@@ -24,6 +24,9 @@ typedef enum ferry_structure {
  * possibly from different threads. */
 typedef bool (*ferry_progress)(void *context, uint64_t done, uint64_t total);
 
+/* Loaded plug-ins: <ferry/plugin.h>. */
+typedef struct ferry_plugins ferry_plugins;
+
 /* What to export. ferry_export_config_init sets the defaults; set what differs. All pointers are the
  * caller's and must stay valid during the call of ferry_export; the callbacks as long as the export. */
 typedef struct ferry_export_config {
@@ -63,6 +66,10 @@ typedef struct ferry_export_config {
     const char *const *ignored_config_keys;
     size_t ignored_config_key_count;
 
+    /* Families, operators, fixes and lowerings besides the built-in ones; NULL: none. They must stay
+     * loaded until the export is freed. */
+    const ferry_plugins *plugins;
+
     unsigned threads; /* 0: one per processor */
 
     ferry_note note;
@@ -70,7 +77,7 @@ typedef struct ferry_export_config {
     ferry_progress progress;
     void *progress_context;
 
-    /* Print the program after this pass ("build", "legalize", "merge", "fold-weights",
+    /* Print the program after this pass ("build", "fix", "legalize", "merge", "fold-weights",
      * "fold-constants") to `dump`. NULL: never. */
     const char *dump_after;
     ferry_write dump;

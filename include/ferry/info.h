@@ -2,7 +2,7 @@
 #ifndef FERRY_INFO_H
 #define FERRY_INFO_H
 
-#include <ferry/status.h>
+#include <ferry/export.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,8 +17,8 @@ typedef struct ferry_family {
     const char *tasks[8];     /* "text-generation", ...; ends with NULL */
 } ferry_family;
 
-/* False past the end. */
-FERRY_API bool ferry_family_at(size_t index, ferry_family *out);
+/* False past the end. `plugins` (NULL: none) may add to what is built in, here and below. */
+FERRY_API bool ferry_family_at(const ferry_plugins *plugins, size_t index, ferry_family *out);
 
 /* An operation of programs, and who can take it. */
 typedef struct ferry_op {
@@ -30,7 +30,7 @@ typedef struct ferry_op {
 } ferry_op;
 
 /* False past the end. */
-FERRY_API bool ferry_op_at(size_t index, ferry_op *out);
+FERRY_API bool ferry_op_at(const ferry_plugins *plugins, size_t index, ferry_op *out);
 
 /* A runtime, as found on this machine. */
 typedef struct ferry_runtime {

@@ -43,6 +43,19 @@ typedef struct Command {
 void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
                char **argv, const char **positional, size_t positional_count);
 
+/* ---- plug-ins ---- */
+
+/* The row for --plugin in a command's options. */
+#define OPTION_PLUGIN(list)                                                                        \
+    {                                                                                              \
+        0, "plugin", "FILE", OPTION_LIST, list,                                                    \
+            "a shared object that adds model types, operators, fixes or\n"                         \
+            "lowerings; it runs code, so load only what you trust"                                 \
+    }
+
+/* Load them; `*out` is NULL when the list is empty. 0, or an exit status. */
+int cli_load_plugins(const StringList *files, ferry_plugins **out);
+
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,

@@ -9,7 +9,7 @@ typedef struct ExportArgs {
         *structure;
     bool dynamic, expect_dynamic, no_cache, deferred_asserts, json, quiet;
     long opset, threads;
-    StringList ignored;
+    StringList ignored, plugins;
 } ExportArgs;
 
 static void print_shape(const ferry_port *port) {
@@ -176,11 +176,12 @@ static int run_export(int argc, char **argv) {
          "dynamo: assert the bounds of dynamic sizes in the graph"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
+        OPTION_PLUGIN(&args.plugins),
         {0, "threads", "N", OPTION_NUMBER, &args.threads,
          "worker threads; default: one per processor"},
         {0, "dump-after", "PASS", OPTION_STRING, &args.dump_after,
-         "print the program after build, legalize, merge, fold-weights or\n"
-         "fold-constants, and write nothing"},
+         "print the program after build, fix, legalize, merge, fold-weights\n"
+         "or fold-constants, and write nothing"},
         {0, "json", NULL, OPTION_FLAG, &args.json, "report as JSON"},
         {'q', "quiet", NULL, OPTION_FLAG, &args.quiet, "print nothing but errors"},
     };
@@ -192,6 +193,7 @@ static int run_export(int argc, char **argv) {
     double start = cli_seconds();
     ferry_tensors *inputs = NULL;
     ferry_model *model = NULL;
+    ferry_plugins *plugins = NULL;
     ferry_export_config config;
     ferry_error error;
     cli_catch_signals();
@@ -200,10 +202,13 @@ static int run_export(int argc, char **argv) {
         return cli_fail(&error);
     }
     status = configure(&args, inputs, &config);
+    if (status == 0) status = cli_load_plugins(&args.plugins, &plugins);
+    config.plugins = plugins;
     if (status == 0 && ferry_model_open(source, &model, &error) != FERRY_OK)
         status = cli_fail(&error);
     if (status == 0) status = export_model(model, &args, &config, start);
     ferry_model_close(model);
+    ferry_plugins_free(plugins);
     ferry_tensors_free(inputs);
     return status;
 }

@@ -8,11 +8,16 @@
 
 static int run_models(int argc, char **argv) {
     bool json = false;
+    StringList files = {0};
+    ferry_plugins *plugins;
     ferry_family family;
-    const Option options[] = {{0, "json", NULL, OPTION_FLAG, &json, "print JSON"}};
-    cli_parse(&command_models, options, 1, argc, argv, NULL, 0);
+    const Option options[] = {OPTION_PLUGIN(&files),
+                              {0, "json", NULL, OPTION_FLAG, &json, "print JSON"}};
+    cli_parse(&command_models, options, 2, argc, argv, NULL, 0);
+    int failed = cli_load_plugins(&files, &plugins);
+    if (failed) return failed;
     if (json) putchar('[');
-    for (size_t i = 0; ferry_family_at(i, &family); i++) {
+    for (size_t i = 0; ferry_family_at(plugins, i, &family); i++) {
         if (json) {
             printf("%s\n  {\"model_type\": \"%s\", \"class_prefix\": \"%s\", \"tasks\": [",
                    i ? "," : "", family.model_type, family.class_prefix);
@@ -28,6 +33,7 @@ static int run_models(int argc, char **argv) {
             putchar('\n');
     }
     if (json) puts("\n]");
+    ferry_plugins_free(plugins);
     return 0;
 }
 
@@ -38,14 +44,19 @@ const Command command_models = {"models", "", "List the model types that are bui
 
 static int run_ops(int argc, char **argv) {
     bool json = false;
+    StringList files = {0};
+    ferry_plugins *plugins;
     ferry_op op;
-    const Option options[] = {{0, "json", NULL, OPTION_FLAG, &json, "print JSON"}};
-    cli_parse(&command_ops, options, 1, argc, argv, NULL, 0);
+    const Option options[] = {OPTION_PLUGIN(&files),
+                              {0, "json", NULL, OPTION_FLAG, &json, "print JSON"}};
+    cli_parse(&command_ops, options, 2, argc, argv, NULL, 0);
+    int failed = cli_load_plugins(&files, &plugins);
+    if (failed) return failed;
     if (json)
         putchar('[');
     else
         puts("reference  onnx        operation");
-    for (size_t i = 0; ferry_op_at(i, &op); i++) {
+    for (size_t i = 0; ferry_op_at(plugins, i, &op); i++) {
         const char *onnx = op.onnx ? "yes" : op.decomposes ? "decomposed" : "no";
         if (!json) {
             printf("%-10s %-11s %s%s\n", op.reference ? "yes" : "no", onnx, op.name, op.schema);
@@ -57,6 +68,7 @@ static int run_ops(int argc, char **argv) {
         putchar('}');
     }
     if (json) puts("\n]");
+    ferry_plugins_free(plugins);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 
 typedef struct ShowArgs {
     bool json, weights, program;
+    StringList plugins;
 } ShowArgs;
 
 static void print_sizes(size_t rank, const int64_t *shape) {
@@ -115,8 +116,8 @@ static void show_export(const ferry_exported *exported, const char *path, const 
     size_t inputs = ferry_exported_input_count(exported),
            outputs = ferry_exported_output_count(exported);
     if (json) {
-        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ",
-               strchr(kind, ' ') + 1, ferry_exported_format(exported));
+        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ", strchr(kind, ' ') + 1,
+               ferry_exported_format(exported));
         cli_json_string(ferry_exported_architecture(exported));
         printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
     } else {
@@ -145,14 +146,21 @@ static bool has_manifest(const char *path) {
 static int show_checkpoint(const char *path, const ShowArgs *args) {
     ferry_model *model;
     ferry_exported *exported = NULL;
+    ferry_plugins *plugins;
     ferry_export_config config;
     ferry_error error;
-    if (ferry_model_open(path, &model, &error) != FERRY_OK) return cli_fail(&error);
-    ferry_status status = FERRY_OK;
+    int failed = cli_load_plugins(&args->plugins, &plugins);
+    if (failed) return failed;
+    ferry_status status = ferry_model_open(path, &model, &error);
+    if (status != FERRY_OK) {
+        ferry_plugins_free(plugins);
+        return cli_fail(&error);
+    }
     bool traced = strcmp(ferry_model_type(model), "torch.export") == 0 && !args->weights;
     if (args->program || traced) {
         ferry_export_config_init(&config);
         config.target = "dynamo";
+        config.plugins = plugins;
         config.dump_after = args->program ? "build" : NULL;
         config.dump = cli_write;
         status = ferry_export(model, &config, &exported, &error);
@@ -163,6 +171,7 @@ static int show_checkpoint(const char *path, const ShowArgs *args) {
         show_model(model, path, args);
     }
     ferry_model_close(model);
+    ferry_plugins_free(plugins);
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }
 
@@ -174,6 +183,7 @@ static int run_show(int argc, char **argv) {
         {0, "program", NULL, OPTION_FLAG, &args.program,
          "print the program: that of an export, or the one that a checkpoint\n"
          "of a native model type is exported from"},
+        OPTION_PLUGIN(&args.plugins),
         {0, "json", NULL, OPTION_FLAG, &args.json, "print JSON"},
     };
     cli_parse(&command_show, options, sizeof options / sizeof *options, argc, argv, &path, 1);

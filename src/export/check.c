@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "export/export.h"
+#include "plugin/plugin.h"
 #include "run/reference.h"
 
 #include <math.h>
@@ -109,13 +110,17 @@ static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, fe
         requests[i] = (InputRequest){.name = input->name, .dtype = input->dtype};
     }
     TRY(checkpoint_open(check->config->against, &checkpoint, check->error));
+    Registry registry = {0};
     Program *program = program_new();
     ferry_status status = program ? FERRY_OK : error_memory(check->error, "check", 0);
+    if (status == FERRY_OK) status = plugin_builtin(&registry, check->error);
     if (status == FERRY_OK) {
-        status = model_build(checkpoint, &request, requests, count, program, check->error);
+        status =
+            model_build(checkpoint, &registry, &request, requests, count, program, check->error);
     }
     if (status == FERRY_OK) status = reference_run(program, inputs, check->pool, out, check->error);
     program_free(program);
+    registry_free(&registry);
     checkpoint_close(checkpoint);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "export/export.h"
 #include "pass/pass.h"
+#include "plugin/plugin.h"
 #include "run/reference.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@ void ferry_export_config_init(ferry_export_config *config) {
 typedef struct Export {
     ferry_exported *exported;
     const ferry_export_config *config;
+    const Registry *registry;
     Program *program;
     ferry_error *error;
 } Export;
@@ -58,7 +60,7 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     InputRequest *inputs;
     size_t count;
     TRY(inputs_resolve(config, ex->program, &inputs, &count, ex->error));
-    return model_build(checkpoint, &request, inputs, count, ex->program, ex->error);
+    return model_build(checkpoint, ex->registry, &request, inputs, count, ex->program, ex->error);
 }
 
 /* A torch.export program is what it is: options that would make it another one are refused. */
@@ -77,7 +79,7 @@ static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
             "were fixed when it was traced",
             option);
     }
-    TRY(pt2_build(pt2, ex->program, ex->error));
+    TRY(pt2_build(pt2, ex->registry, ex->program, ex->error));
     choose_dtype(ex, ex->program->dtype, ex->program->dtype);
     return FERRY_OK;
 }
@@ -115,8 +117,12 @@ static ferry_status step_build(Export *ex) {
     return structure_make_plain(ex->program, ex->error);
 }
 
+static ferry_status step_fix(Export *ex) {
+    return pass_fix(ex->program, ex->registry, ex->config->target, ex->error);
+}
+
 static ferry_status step_legalize(Export *ex) {
-    return ex->exported->target->legalize(ex->program, ex->config, ex->error);
+    return ex->exported->target->legalize(ex->program, ex->registry, ex->config, ex->error);
 }
 
 static ferry_status step_merge(Export *ex) {
@@ -138,6 +144,7 @@ static const struct {
     ferry_status (*run)(Export *ex);
 } steps[] = {
     {"build", step_build},
+    {"fix", step_fix},
     {"legalize", step_legalize},
     {"merge", step_merge},
     {"fold-weights", step_fold_weights},
@@ -156,12 +163,20 @@ static ferry_status print_program(const Program *program, ferry_write write, voi
     return failed ? error_memory(error, program->architecture, 0) : FERRY_OK;
 }
 
+/* Our own steps are trusted outside the tests; what plug-ins make is always looked at. */
+static bool verifies(const Export *ex) {
+#ifdef FERRY_VERIFY
+    (void)ex;
+    return true;
+#else
+    return ex->config->plugins != NULL;
+#endif
+}
+
 static ferry_status run_steps(Export *ex) {
     for (size_t i = 0; i < STEP_COUNT; i++) {
         TRY(steps[i].run(ex));
-#ifdef FERRY_VERIFY
-        TRY(program_verify(ex->program, steps[i].name, ex->error));
-#endif
+        if (verifies(ex)) TRY(program_verify(ex->program, steps[i].name, ex->error));
         const char *wanted = ex->config->dump_after;
         if (wanted && ex->config->dump && strcmp(wanted, steps[i].name) == 0) {
             TRY(print_program(ex->program, ex->config->dump, ex->config->dump_context, ex->error));
@@ -209,7 +224,7 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
         if (i == STEP_COUNT) {
             return error_set(
                 error, FERRY_INVALID_ARGUMENT, "dump-after",
-                "\"%s\" is not a pass (expected build, legalize, merge, fold-weights or "
+                "\"%s\" is not a pass (expected build, fix, legalize, merge, fold-weights or "
                 "fold-constants)",
                 config->dump_after);
         }
@@ -232,9 +247,12 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     exported->program = program_new();
     Export ex = {.exported = exported,
                  .config = &exported->config,
+                 .registry = exported_registry(exported),
                  .program = exported->program,
                  .error = error};
-    ferry_status status = ex.program ? run_steps(&ex) : error_memory(error, "export", 0);
+    ferry_status status = ex.program ? FERRY_OK : error_memory(error, "export", 0);
+    if (status == FERRY_OK && !config->plugins) status = plugin_builtin(&exported->builtin, error);
+    if (status == FERRY_OK) status = run_steps(&ex);
     if (status == FERRY_OK) {
         status = manifest_make(&exported->manifest, ex.program, exported->target, &exported->config,
                                error);

@@ -4,7 +4,7 @@
 
 #include "base/pool.h"
 #include "format/json.h"
-#include "graph/program.h"
+#include "graph/registry.h"
 #include "run/onnxruntime.h"
 #include "source/checkpoint/checkpoint.h"
 #include "source/checkpoint/model.h"
@@ -46,6 +46,8 @@ struct ferry_exported {
     const ExportTarget *target;
     ferry_export_config config;
 
+    Registry builtin; /* empty in an export with plug-ins, which have a registry of their own */
+
     Program *program;  /* legalized; read from the file on demand in a loaded export */
     Pt2 *pt2;          /* behind a program that was read from a .pt2 */
     MappedFiles files; /* behind a program that was read */
@@ -62,8 +64,8 @@ typedef struct Save Save;
 struct ExportTarget {
     const char *name; /* "onnx" */
     const char *file; /* "model.onnx" */
-    ferry_status (*legalize)(Program *program, const ferry_export_config *config,
-                             ferry_error *error);
+    ferry_status (*legalize)(Program *program, const Registry *registry,
+                             const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
      * the user should know about it, or NULL. */
     ferry_dtype (*choose_dtype)(ferry_dtype wanted, ferry_dtype stored, const char **note);
@@ -127,6 +129,9 @@ ferry_status samples_make(const ferry_exported *exported, int round, ferry_tenso
                           ferry_error *error);
 
 /* ---- exported.c ---- */
+
+/* Where the export's families, translations, ... are: its plug-ins' registry, or its own. */
+const Registry *exported_registry(const ferry_exported *exported);
 
 /* The program of an export, read from its file when it was loaded. */
 ferry_status exported_program(ferry_exported *exported, ferry_error *error);

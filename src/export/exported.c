@@ -1,17 +1,24 @@
 /* Exports: loading, running, describing. */
 #include "base/error.h"
 #include "export/export.h"
+#include "plugin/plugin.h"
 #include "run/reference.h"
 #include "source/onnx/onnx_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+const Registry *exported_registry(const ferry_exported *exported) {
+    const ferry_plugins *plugins = exported->config.plugins;
+    return plugins ? plugin_registry(plugins) : &exported->builtin;
+}
+
 /* Open a .pt2 and build its program. */
 static ferry_status read_pt2(ferry_exported *exported, const char *path, Program *program,
                              ferry_error *error) {
     TRY(pt2_open(path, &exported->pt2, error));
-    return pt2_build(exported->pt2, program, error);
+    TRY(plugin_builtin(&exported->builtin, error));
+    return pt2_build(exported->pt2, &exported->builtin, program, error);
 }
 
 /* A .pt2 by itself: everything there is to know is in the program. */
@@ -49,6 +56,7 @@ void ferry_exported_free(ferry_exported *exported) {
     onnxruntime_close(exported->session);
     onnxruntime_unload(exported->runtime);
     program_free(exported->program);
+    registry_free(&exported->builtin);
     pt2_close(exported->pt2);
     files_unmap(&exported->files);
     pool_free(exported->pool);

@@ -1,13 +1,23 @@
 /* What this build can do and what it finds on the machine. */
 #include "export/export.h"
-#include "pass/pass.h"
+#include "plugin/plugin.h"
 #include "run/reference.h"
 
 #include <stdio.h>
 #include <string.h>
 
-bool ferry_family_at(size_t index, ferry_family *out) {
-    const Family *family = family_at(index);
+/* The plug-ins' registry, or the built-in one, made in `builtin`; NULL when memory is exhausted. */
+static const Registry *find_registry(const ferry_plugins *plugins, Registry *builtin) {
+    if (plugins) return plugin_registry(plugins);
+    return plugin_builtin(builtin, NULL) == FERRY_OK ? builtin : NULL;
+}
+
+bool ferry_family_at(const ferry_plugins *plugins, size_t index, ferry_family *out) {
+    Registry builtin = {0};
+    const Registry *registry = find_registry(plugins, &builtin);
+    const Extensions *families = registry ? &registry->lists[EXTENSION_FAMILY] : NULL;
+    const Family *family = families && index < families->count ? families->items[index].item : NULL;
+    registry_free(&builtin);
     size_t count = 0;
     if (!family) return false;
     *out = (ferry_family){.model_type = family->model_type, .class_prefix = family->class_prefix};
@@ -17,14 +27,17 @@ bool ferry_family_at(size_t index, ferry_family *out) {
     return true;
 }
 
-bool ferry_op_at(size_t index, ferry_op *out) {
-    if (index >= OP_COUNT) return false;
+bool ferry_op_at(const ferry_plugins *plugins, size_t index, ferry_op *out) {
+    Registry builtin = {0};
+    const Registry *registry = index < OP_COUNT ? find_registry(plugins, &builtin) : NULL;
+    if (!registry) return false;
     Op op = (Op)index;
     *out = (ferry_op){.name = op_name(op),
                       .schema = op_schema_text(op),
                       .reference = reference_supports(op),
-                      .onnx = onnx_supports(op),
-                      .decomposes = decompose_find(op) != NULL};
+                      .onnx = onnx_lowering(registry, op) != NULL,
+                      .decomposes = registry_find(registry, EXTENSION_DECOMPOSITION, op_name(op))};
+    registry_free(&builtin);
     return true;
 }
 

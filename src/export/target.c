@@ -12,9 +12,10 @@ static bool report_progress(void *context, uint64_t done, uint64_t total) {
 
 /* ---- onnx ---- */
 
-static ferry_status legalize_onnx(Program *program, const ferry_export_config *config,
-                                  ferry_error *error) {
-    return onnx_legalize(program, &(OnnxOptions){.opset = config->opset}, error);
+static ferry_status legalize_onnx(Program *program, const Registry *registry,
+                                  const ferry_export_config *config, ferry_error *error) {
+    const OnnxOptions options = {.registry = registry, .opset = config->opset};
+    return onnx_legalize(program, &options, error);
 }
 
 /* ONNX Runtime's CPU provider has float32 kernels for everything and casts float16 around them; it has
@@ -36,7 +37,8 @@ static ferry_dtype choose_dtype_onnx(ferry_dtype wanted, ferry_dtype stored, con
 static ferry_status write_onnx(Save *save) {
     ferry_exported *exported = save->exported;
     const ferry_export_config *config = &exported->config;
-    OnnxOptions options = {.opset = config->opset,
+    OnnxOptions options = {.registry = exported_registry(exported),
+                           .opset = config->opset,
                            .link = config->weights == FERRY_WEIGHTS_LINK,
                            .directory = save->directory,
                            .data_name = "model.onnx.data",
@@ -63,10 +65,10 @@ static ferry_status write_onnx(Save *save) {
 
 /* ---- torch.export ---- */
 
-static ferry_status legalize_dynamo(Program *program, const ferry_export_config *config,
-                                    ferry_error *error) {
+static ferry_status legalize_dynamo(Program *program, const Registry *registry,
+                                    const ferry_export_config *config, ferry_error *error) {
     (void)config;
-    return dynamo_legalize(program, error);
+    return dynamo_legalize(program, registry, error);
 }
 
 static ferry_dtype choose_dtype_dynamo(ferry_dtype wanted, ferry_dtype stored, const char **note) {

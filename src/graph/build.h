@@ -8,7 +8,7 @@
 
 #include "graph/program.h"
 
-typedef struct Builder {
+typedef struct ferry_builder {
     Program *program;
     ferry_error *error; /* where the first failure goes; may be NULL */
     ferry_status status;

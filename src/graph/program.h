@@ -16,8 +16,8 @@
 #include "graph/tree.h"
 #include <ferry/dtype.h>
 
-typedef struct Value Value;
-typedef struct Node Node;
+typedef struct ferry_value Value;
+typedef struct ferry_node Node;
 
 /* What a value is to the program. */
 typedef enum ValueKind {
@@ -29,7 +29,7 @@ typedef enum ValueKind {
 } ValueKind;
 
 /* A tensor. */
-struct Value {
+struct ferry_value {
     const char *name; /* unique in the program */
     ValueKind kind;
     ferry_dtype dtype;
@@ -73,7 +73,7 @@ typedef struct Arg {
     };
 } Arg;
 
-struct Node {
+struct ferry_node {
     Op op;
     Node *previous, *next;
     const char *scope; /* the module it belongs to, such as "model.layers.0.self_attn"; may be "" */
@@ -103,7 +103,7 @@ typedef struct SymSource {
     int dim; /* the symbol is this size of the value; -1: it is the value itself, a 0-d integer */
 } SymSource;
 
-typedef struct Program {
+typedef struct ferry_program {
     Arena arena;
     SymTable symbols;
     Node *first, *last;

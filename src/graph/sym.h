@@ -32,8 +32,8 @@ typedef enum SymKind {
 /* Expressions that would be written with more parts than this are refused, as an overflow. */
 enum { SYM_MAX_SIZE = 512 };
 
-typedef struct Sym Sym;
-struct Sym {
+typedef struct ferry_size Sym;
+struct ferry_size {
     SymKind kind;
     uint32_t order; /* of creation; the canonical order of operands */
     int64_t value;

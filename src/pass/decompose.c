@@ -162,6 +162,9 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_UPSAMPLE_BILINEAR_AA] = decompose_bilinear_aa,
 };
 
-Decomposition decompose_find(Op op) {
-    return decompositions[op];
+void decompositions_register(Registry *registry) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!decompositions[op]) continue;
+        registry_add(registry, EXTENSION_DECOMPOSITION, op_name((Op)op), &decompositions[op]);
+    }
 }

@@ -2,7 +2,7 @@
 #ifndef PASS_PASS_H
 #define PASS_PASS_H
 
-#include "graph/build.h"
+#include "graph/registry.h"
 
 /* Does the target take this node as it is? */
 typedef bool (*PassAccepts)(const void *context, const Node *node);
@@ -10,12 +10,16 @@ typedef bool (*PassAccepts)(const void *context, const Node *node);
 /* Replace every node that `accepts` refuses by its decomposition, again and again until all are
  * accepted. UNSUPPORTED names the operation, its place in the model and the target when there is no
  * decomposition. */
-ferry_status pass_legalize(Program *program, const char *target, PassAccepts accepts,
-                           const void *context, ferry_error *error);
+ferry_status pass_legalize(Program *program, const Registry *registry, const char *target,
+                           PassAccepts accepts, const void *context, ferry_error *error);
 
-/* The decomposition of `node`, built before it; NULL when the operation has none. */
-typedef Value *(*Decomposition)(Builder *b, const Node *node);
-Decomposition decompose_find(Op op);
+/* Register the built-in decompositions. */
+void decompositions_register(Registry *registry);
+
+/* Run the fixes that are registered for the target: node fixes first, on every node with one output
+ * that the program has at the start, until one replaces the node; then program fixes. */
+ferry_status pass_fix(Program *program, const Registry *registry, const char *target,
+                      ferry_error *error);
 
 /* Merge nodes that compute the same thing. */
 ferry_status pass_merge(Program *program, ferry_error *error);

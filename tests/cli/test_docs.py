@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support import ENVIRONMENT, FERRY, ROOT, ferry
+from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -36,6 +36,7 @@ def workspace(fixture, export, tmp_path):
     shutil.copytree(export("llama"), tmp_path / "out")
     shutil.copytree(export("llama"), tmp_path / "my-model-onnx")
     ferry("export", tmp_path / "my-model", "--to", "dynamo", "-o", tmp_path / "out-dynamo", "-q")
+    build_plugin(plugin_example(), tmp_path / "acme.so")
     return tmp_path
 
 
@@ -49,7 +50,7 @@ def test_commands(workspace, script):
     assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("source", blocks("c", "#include <ferry/ferry.h>"))
+@pytest.mark.parametrize("source", blocks("c", "#include <ferry/"))
 def test_c_code(source):
     command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     command += ["-I", ROOT / "include", "-x", "c", "-"]

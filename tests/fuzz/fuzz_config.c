@@ -30,12 +30,12 @@ static void add_tensors(Checkpoint *cp, Shard *shard, SafeTensor *items, json_t 
     }
 }
 
-static void build(Checkpoint *cp) {
+static void build(Checkpoint *cp, const Registry *registry) {
     for (int task = -1; task < TASK_COUNT; task++) { /* -1: the class in the configuration */
         ModelRequest request = {.has_task = task >= 0, .task = task < 0 ? 0 : (Task)task};
         Program *program = program_new();
         ferry_error error = {0};
-        ferry_status status = model_build(cp, &request, NULL, 0, program, &error);
+        ferry_status status = model_build(cp, registry, &request, NULL, 0, program, &error);
         if (status == FERRY_OK) status = program_verify(program, "the family", &error);
         if (status == FERRY_INTERNAL || (status != FERRY_OK && !error.message[0])) abort();
         program_free(program);
@@ -54,7 +54,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     cp.model_type = json_string_value(json_object_get(cp.config, "model_type"));
     if (cp.model_type) {
         add_tensors(&cp, &shard, items, json_object_get(root, "tensors"));
-        build(&cp);
+        Registry registry = {0};
+        families_register(&registry);
+        build(&cp, &registry);
+        registry_free(&registry);
         map_free(&cp.by_name);
     }
     json_decref(root);

@@ -53,13 +53,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     ferry_error error = {0};
     ferry_status status = pt2_open(path, &pt2, &error);
     Program *program = status == FERRY_OK ? program_new() : NULL;
-    if (status == FERRY_OK) status = pt2_build(pt2, program, &error);
+    Registry registry = {0};
+    translations_register(&registry);
+    if (status == FERRY_OK) status = pt2_build(pt2, &registry, program, &error);
     if (status != FERRY_OK && !error.message[0]) abort();
     if (status == FERRY_OK && program_verify(program, "reading", &error) != FERRY_OK) {
         fprintf(stderr, "%s: %s\n", error.where, error.message);
         abort();
     }
     program_free(program);
+    registry_free(&registry);
     pt2_close(pt2);
     close(descriptor);
     return 0;

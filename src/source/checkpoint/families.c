@@ -34,19 +34,9 @@ bool task_parse(const char *text, Task *out) {
 
 static const Family *const lists[] = {decoder_families, gpt_families, encoder_families};
 
-const Family *family_at(size_t index) {
+void families_register(Registry *registry) {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        for (const Family *family = lists[i]; family->model_type; family++) {
-            if (index-- == 0) return family;
-        }
+        for (const Family *family = lists[i]; family->model_type; family++)
+            registry_add(registry, EXTENSION_FAMILY, family->model_type, family);
     }
-    return NULL;
-}
-
-const Family *family_find(const char *model_type) {
-    const Family *family;
-    for (size_t i = 0; (family = family_at(i)); i++) {
-        if (strcmp(family->model_type, model_type) == 0) return family;
-    }
-    return NULL;
 }

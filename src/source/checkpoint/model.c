@@ -383,11 +383,12 @@ static void order_inputs(Model *m) {
 }
 
 /* Names near a misspelt or unknown model type, by common letters. */
-static const char *nearest_type(const char *wanted) {
+static const char *nearest_type(const Registry *registry, const char *wanted) {
     const char *best = "llama";
     size_t best_length = 0;
-    for (size_t i = 0; family_at(i); i++) {
-        const char *candidate = family_at(i)->model_type;
+    const Extensions *families = &registry->lists[EXTENSION_FAMILY];
+    for (size_t i = 0; i < families->count; i++) {
+        const char *candidate = families->items[i].name;
         size_t common = 0;
         while (candidate[common] && candidate[common] == wanted[common]) common++;
         if (common <= best_length) continue;
@@ -397,12 +398,13 @@ static const char *nearest_type(const char *wanted) {
     return best;
 }
 
-static ferry_status unknown_type(const Checkpoint *cp, ferry_error *error) {
+static ferry_status unknown_type(const Checkpoint *cp, const Registry *registry,
+                                 ferry_error *error) {
     return error_set(
         error, FERRY_UNSUPPORTED, cp->directory,
         "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
         "`ferry models`): export the model with torch.export and give ferry the .pt2",
-        cp->model_type, nearest_type(cp->model_type));
+        cp->model_type, nearest_type(registry, cp->model_type));
 }
 
 static void reject_quantized(Model *m) {
@@ -431,12 +433,12 @@ static void name_dimensions(Model *m) {
     m->sequence = sym_symbol(&m->b.program->symbols, "sequence", 1, SYM_UNBOUNDED);
 }
 
-ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *request,
-                         InputRequest *inputs, size_t input_count, Program *program,
-                         ferry_error *error) {
+ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
+                         const ModelRequest *request, InputRequest *inputs, size_t input_count,
+                         Program *program, ferry_error *error) {
     InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
-    const Family *family = family_find(checkpoint->model_type);
-    if (!family) return unknown_type(checkpoint, error);
+    const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
+    if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,

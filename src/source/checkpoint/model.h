@@ -14,7 +14,7 @@
 #ifndef SOURCE_MODEL_H
 #define SOURCE_MODEL_H
 
-#include "graph/build.h"
+#include "graph/registry.h"
 #include "source/checkpoint/checkpoint.h"
 
 typedef enum Task {
@@ -31,7 +31,7 @@ const char *task_suffix(Task task);
 /* The task with this name or class suffix; false when there is none. */
 bool task_parse(const char *text, Task *out);
 
-typedef struct Model Model;
+typedef struct ferry_family_model Model;
 
 typedef struct Family {
     const char *model_type;
@@ -65,7 +65,7 @@ typedef struct ModelRequest {
     void *note_context;
 } ModelRequest;
 
-struct Model {
+struct ferry_family_model {
     Builder b;
     const Checkpoint *checkpoint;
     const Family *family;
@@ -177,15 +177,14 @@ Value *model_activation(Model *m, Value *x, const char *name);
 
 /* ---- families ---- */
 
-/* The family for a model type, or NULL. */
-const Family *family_find(const char *model_type);
-const Family *family_at(size_t index); /* NULL past the end */
+/* Register the built-in families. */
+void families_register(Registry *registry);
 
-/* Build the program of `checkpoint`. `inputs` come from the user, or are the family's default
+/* Build the program of `checkpoint` with a registered family. `inputs` come from the user, or are the family's default
  * (input_ids, attention_mask) when `input_count` is 0; their symbols live in `program`, which the
  * caller made. UNSUPPORTED for an unknown model type names the nearest known one. */
-ferry_status model_build(const Checkpoint *checkpoint, const ModelRequest *request,
-                         InputRequest *inputs, size_t input_count, Program *program,
-                         ferry_error *error);
+ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
+                         const ModelRequest *request, InputRequest *inputs, size_t input_count,
+                         Program *program, ferry_error *error);
 
 #endif

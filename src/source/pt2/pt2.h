@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "format/json.h"
 #include "format/zip.h"
-#include "graph/program.h"
+#include "graph/registry.h"
 
 typedef struct Pt2 {
     Arena arena;
@@ -29,6 +29,9 @@ bool pt2_probe(const char *path);
 
 /* Build the Program. It reads weights from the mapped archive, which must stay open. UNSUPPORTED names
  * the operation and the node when one has no translation. */
-ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error);
+ferry_status pt2_build(Pt2 *pt2, const Registry *registry, Program *program, ferry_error *error);
+
+/* Register the built-in translations. */
+void translations_register(Registry *registry);
 
 #endif

@@ -304,10 +304,12 @@ static const char *root_class(Reader *r) {
     return "Module";
 }
 
-ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
+ferry_status pt2_build(Pt2 *pt2, const Registry *registry, Program *program, ferry_error *error) {
     json_t *module = json_object_get(pt2->json, "graph_module");
-    Reader r = {
-        .pt2 = pt2, .b = build_start(program, error), .graph = json_object_get(module, "graph")};
+    Reader r = {.pt2 = pt2,
+                .registry = registry,
+                .b = build_start(program, error),
+                .graph = json_object_get(module, "graph")};
     Leaves inputs = {0}, outputs = {0};
     program->model_type = "torch.export";
     program->architecture = root_class(&r);

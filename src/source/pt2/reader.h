@@ -29,6 +29,7 @@ struct Binding {
 
 typedef struct Reader {
     Pt2 *pt2;
+    const Registry *registry;
     Builder b;
     json_t *graph;      /* graph_module.graph */
     Map bindings;       /* tensor name -> Binding */
@@ -62,7 +63,7 @@ Value *reader_fail(Reader *r, ferry_status status, const char *format, ...)
 enum { CALL_MAX_RESULTS = 256 };
 
 /* A node of the graph, about to be translated. */
-typedef struct Call {
+typedef struct ferry_call {
     Reader *r;
     Builder *b;
     const json_t *node;

@@ -36,11 +36,15 @@ static bool has_complex(Reader *r, const json_t *node) {
 }
 
 const Translation *translate_row(Reader *r, const json_t *node, const char *target) {
-    const Translation *found = NULL;
     if (has_complex(r, node)) return find_in(translate_complexes, target);
-    for (size_t i = 0; !found && i < sizeof tables / sizeof *tables; i++)
-        found = find_in(tables[i], target);
-    return found;
+    return registry_find(r->registry, EXTENSION_TRANSLATION, target);
+}
+
+void translations_register(Registry *registry) {
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        for (const Translation *row = tables[i]; row->target; row++)
+            registry_add(registry, EXTENSION_TRANSLATION, row->target, row);
+    }
 }
 
 /* Nodes whose results are sizes, which the file's own expressions give, or that assert something. */

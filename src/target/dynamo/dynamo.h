@@ -3,7 +3,7 @@
 #define TARGET_DYNAMO_H
 
 #include "base/file.h"
-#include "graph/program.h"
+#include "graph/registry.h"
 
 typedef bool (*DynamoProgress)(void *context, uint64_t bytes_done, uint64_t bytes_total);
 
@@ -19,7 +19,7 @@ typedef struct DynamoSizes {
 } DynamoSizes;
 
 /* Make the program one whose operations are all ATen's. */
-ferry_status dynamo_legalize(Program *program, ferry_error *error);
+ferry_status dynamo_legalize(Program *program, const Registry *registry, ferry_error *error);
 
 /* Write a legalized program to an open file. */
 ferry_status dynamo_write(Program *program, const DynamoOptions *options, OutputFile *file,

@@ -23,8 +23,8 @@ static bool accepts(const void *context, const Node *node) {
     return strncmp(op_name(node->op), "aten::", 6) == 0;
 }
 
-ferry_status dynamo_legalize(Program *program, ferry_error *error) {
-    return pass_legalize(program, "dynamo", accepts, NULL, error);
+ferry_status dynamo_legalize(Program *program, const Registry *registry, ferry_error *error) {
+    return pass_legalize(program, registry, "dynamo", accepts, NULL, error);
 }
 
 /* ---- weights ---- */

@@ -68,6 +68,19 @@ static void append_attr(Buffer *nodes, const Attr *attr) {
     proto_close(nodes, mark);
 }
 
+void onnx_import(Onnx *o, const char *domain, int version) {
+    for (size_t i = 0; i < o->domains.count; i++) {
+        const OnnxDomain *known = &o->domains.items[i];
+        if (strcmp(known->name, domain) != 0) continue;
+        if (known->version != version)
+            onnx_fail(o, FERRY_INVALID_ARGUMENT,
+                      "the domain \"%s\" is wanted in versions %d and %d", domain, known->version,
+                      version);
+        return;
+    }
+    VEC_PUSH(&o->domains, (OnnxDomain){arena_string(&o->arena, domain), version});
+}
+
 /* "model.layers.0.mlp/silu", unique in the model: the module and what the node makes. */
 static const char *node_name(Onnx *o, const char *output) {
     const char *scope = o->node ? o->node->scope : "";
@@ -84,7 +97,9 @@ void onnx_node(Onnx *o, const char *op_type, const char *const *inputs, uint32_t
     }
     for (uint32_t i = 0; i < output_count; i++) proto_string(nodes, NODE_OUTPUT, outputs[i]);
     proto_string(nodes, NODE_NAME, node_name(o, outputs[0]));
-    proto_string(nodes, NODE_OP_TYPE, op_type);
+    const char *separator = strstr(op_type, "::");
+    proto_string(nodes, NODE_OP_TYPE, separator ? separator + 2 : op_type);
+    if (separator) proto_bytes(nodes, NODE_DOMAIN, op_type, (size_t)(separator - op_type));
     for (uint32_t i = 0; i < attr_count; i++) append_attr(nodes, &attrs[i]);
     proto_close(nodes, mark);
     o->node_count++;

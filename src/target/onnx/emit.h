@@ -8,14 +8,20 @@
 #include "format/onnx.h"
 #include "target/onnx/onnx.h"
 
-typedef struct Onnx {
+typedef struct OnnxDomain {
+    const char *name;
+    int version;
+} OnnxDomain;
+
+struct ferry_onnx {
     Program *program;
     const OnnxOptions *options;
-    Arena arena; /* names */
+    const Lowering *lowerings[OP_COUNT]; /* as registered; NULL: none */
+    Arena arena;                         /* names */
     Buffer nodes, initializers, value_info;
-    Map constants; /* bytes and type of an inline constant -> its name */
-    Map sizes;     /* Sym -> name of its int64[1] value */
-    Map node_names;
+    Map constants;                 /* bytes and type of an inline constant -> its name */
+    Map sizes;                     /* Sym -> name of its int64[1] value */
+    VEC(OnnxDomain) domains;       /* of operators, besides ONNX's own */
     const MappedFile *linked_file; /* that the last linked weight is in, */
     const char *linked_path;       /* and its path from the model */
     const char **names;            /* by value id */
@@ -26,7 +32,7 @@ typedef struct Onnx {
     int *dimension_index;          /* which size; -1: the value itself, a 0-d integer */
     ferry_status status;
     ferry_error *error;
-} Onnx;
+};
 
 typedef enum AttrKind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS } AttrKind;
 
@@ -52,7 +58,11 @@ ferry_status onnx_fail(Onnx *o, ferry_status status, const char *format, ...)
 /* The name of a value of the program in the model. */
 const char *onnx_name(const Onnx *o, const Value *value);
 
-/* Append a node. NULL among the inputs: an absent optional one. */
+/* Import a domain of operators, unless it is imported. */
+void onnx_import(Onnx *o, const char *domain, int version);
+
+/* Append a node. NULL among the inputs: an absent optional one. An operator of another domain than
+ * ONNX's own is "domain::type"; the domain must be imported. */
 void onnx_node(Onnx *o, const char *op_type, const char *const *inputs, uint32_t input_count,
                const char *const *outputs, uint32_t output_count, const Attr *attrs,
                uint32_t attr_count);

@@ -2,8 +2,11 @@
  *
  * Most operations are one node of the same shape; those rows name the ONNX operator and a shared
  * function. The rest have functions of their own. A row holds from the opset `since` on; below it, or
- * without a row, the operation is decomposed. */
+ * without a row, the operation is decomposed. The rows go into the registry, where a plug-in's may
+ * take their place. */
 #include "target/onnx/lower.h"
+
+#include <stdio.h>
 
 static const Lowering lowerings[OP_COUNT] = {
     [OP_ADD] = {lower_binary, "Add", 0},
@@ -109,8 +112,22 @@ static const Lowering lowerings[OP_COUNT] = {
     [OP_GRID_SAMPLER] = {lower_grid_sampler, "GridSample", 0},
 };
 
-const Lowering *onnx_lowering(Op op) {
-    return &lowerings[op];
+void onnx_register(Registry *registry) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!lowerings[op].lower) continue;
+        const char *name = arena_format(&registry->arena, "onnx/%s", op_name((Op)op));
+        registry_add(registry, EXTENSION_LOWERING, name, &lowerings[op]);
+    }
+}
+
+const Lowering *onnx_lowering(const Registry *registry, Op op) {
+    char name[128];
+    snprintf(name, sizeof name, "onnx/%s", op_name(op));
+    return registry_find(registry, EXTENSION_LOWERING, name);
+}
+
+const char *lower_op_type(const Node *node) {
+    return lowerings[node->op].op_type;
 }
 
 const char *lower_cast(Onnx *o, const char *name, const Value *like, ferry_dtype dtype) {
@@ -120,12 +137,8 @@ const char *lower_cast(Onnx *o, const char *name, const Value *like, ferry_dtype
 }
 
 bool onnx_accepts(const Onnx *o, const Node *node) {
-    const Lowering *lowering = &lowerings[node->op];
-    return lowering->lower && o->options->opset >= lowering->since;
-}
-
-bool onnx_supports(Op op) {
-    return lowerings[op].lower != NULL;
+    const Lowering *lowering = o->lowerings[node->op];
+    return lowering && o->options->opset >= lowering->since;
 }
 
 void onnx_lower(Onnx *o, const Node *node) {
@@ -135,5 +148,5 @@ void onnx_lower(Onnx *o, const Node *node) {
         onnx_fail(o, FERRY_INTERNAL, "%s was not legalized for ONNX", op_name(node->op));
         return;
     }
-    lowerings[node->op].lower(o, node);
+    o->lowerings[node->op]->lower(o, node);
 }

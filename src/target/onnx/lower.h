@@ -1,18 +1,12 @@
-/* What the files of lowerings share: a row of the table, arguments, short forms for emitting. */
+/* What the files of lowerings share: arguments, short forms for emitting. */
 #ifndef TARGET_ONNX_LOWER_H
 #define TARGET_ONNX_LOWER_H
 
 #include "base/error.h"
 #include "target/onnx/emit.h"
 
-typedef struct Lowering {
-    void (*lower)(Onnx *o, const Node *node);
-    const char *op_type; /* the ONNX operator, for functions that serve several */
-    int since;           /* lowest opset; 0: every supported one */
-} Lowering;
-
-/* The row of an operation; its `lower` is NULL when there is none. */
-const Lowering *onnx_lowering(Op op);
+/* The ONNX operator in the built-in row of the node's operation. */
+const char *lower_op_type(const Node *node);
 
 /* A tensor argument; NULL when an optional one is absent. */
 static inline const Value *lower_tensor(const Node *node, uint32_t i) {
@@ -39,10 +33,6 @@ static inline int64_t lower_dim(const Node *node, uint32_t i, uint32_t rank) {
 static inline double lower_number(const Node *node, uint32_t i) {
     const Arg *arg = &node->args[i];
     return arg->kind == VALUE_FLOAT ? arg->number : (double)arg->integer->value;
-}
-
-static inline const char *lower_op_type(const Node *node) {
-    return onnx_lowering(node->op)->op_type;
 }
 
 /* A conversion to `dtype`, as a helper value of the shape of `like`; the name itself when `like` has

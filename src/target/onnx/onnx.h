@@ -4,13 +4,16 @@
 
 #include "base/file.h"
 #include "base/pool.h"
-#include "graph/program.h"
+#include "graph/registry.h"
 #include "graph/stream.h"
 
 enum { ONNX_MIN_OPSET = 18, ONNX_MAX_OPSET = 24, ONNX_DEFAULT_OPSET = 24 };
 
+typedef struct ferry_onnx Onnx; /* a model being written: emit.h */
+
 typedef struct OnnxOptions {
-    int opset; /* ONNX_MIN_OPSET to ONNX_MAX_OPSET */
+    const Registry *registry; /* where the lowerings are */
+    int opset;                /* ONNX_MIN_OPSET to ONNX_MAX_OPSET */
     /* Weights stay in the checkpoint's own files: initializers point into them. `directory` is where
      * the model goes; the files must be regular ones in or below it. */
     bool link;
@@ -42,7 +45,17 @@ uint64_t onnx_data_size(const Program *program, const OnnxOptions *options);
 const char *onnx_input_name(Program *program, size_t index);
 const char *onnx_output_name(Program *program, size_t index);
 
-/* Is there a lowering for `op` at some opset? (`ferry ops`) */
-bool onnx_supports(Op op);
+/* A lowering, as it is registered under "onnx/<operation>". */
+typedef struct Lowering {
+    void (*lower)(Onnx *o, const Node *node);
+    const char *op_type; /* the ONNX operator, for functions that serve several */
+    int since;           /* lowest opset; 0: every supported one */
+} Lowering;
+
+/* Register the built-in lowerings. */
+void onnx_register(Registry *registry);
+
+/* The lowering of `op`, or NULL. */
+const Lowering *onnx_lowering(const Registry *registry, Op op);
 
 #endif

@@ -23,9 +23,15 @@ static bool accepts(const void *context, const Node *node) {
     return onnx_accepts(context, node);
 }
 
+static void find_lowerings(Onnx *o) {
+    for (int op = 0; op < OP_COUNT; op++)
+        o->lowerings[op] = onnx_lowering(o->options->registry, (Op)op);
+}
+
 ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_error *error) {
-    const Onnx probe = {.options = options};
-    return pass_legalize(program, "onnx", accepts, &probe, error);
+    Onnx probe = {.options = options};
+    find_lowerings(&probe);
+    return pass_legalize(program, options->registry, "onnx", accepts, &probe, error);
 }
 
 /* ---- names of inputs and outputs ---- */
@@ -254,6 +260,13 @@ static int ir_version(int opset) {
     return versions[opset - ONNX_MIN_OPSET];
 }
 
+static void append_opset(Buffer *model, const char *domain, int version) {
+    size_t opset = proto_open(model, MODEL_OPSET_IMPORT);
+    proto_string(model, OPSET_DOMAIN, domain);
+    proto_int(model, OPSET_VERSION, version);
+    proto_close(model, opset);
+}
+
 static void append_model(Onnx *o, Buffer *model) {
     Program *program = o->program;
     proto_int(model, MODEL_IR_VERSION, ir_version(o->options->opset));
@@ -267,10 +280,9 @@ static void append_model(Onnx *o, Buffer *model) {
     append_ports(model, GRAPH_OUTPUT, program, program->outputs.items, program->outputs.count);
     buffer_append(model, o->value_info.bytes, o->value_info.length);
     proto_close(model, graph);
-    size_t opset = proto_open(model, MODEL_OPSET_IMPORT);
-    proto_string(model, OPSET_DOMAIN, "");
-    proto_int(model, OPSET_VERSION, o->options->opset);
-    proto_close(model, opset);
+    append_opset(model, "", o->options->opset);
+    for (size_t i = 0; i < o->domains.count; i++)
+        append_opset(model, o->domains.items[i].name, o->domains.items[i].version);
     append_entry(model, MODEL_METADATA_PROPS, "architecture", program->architecture);
     append_entry(model, MODEL_METADATA_PROPS, "model_type", program->model_type);
     append_entry(model, MODEL_METADATA_PROPS, "dtype", ferry_dtype_name(program->dtype));
@@ -280,6 +292,7 @@ static void onnx_free(Onnx *o) {
     buffer_free(&o->nodes);
     buffer_free(&o->initializers);
     buffer_free(&o->value_info);
+    VEC_FREE(&o->domains);
     map_free(&o->constants);
     map_free(&o->sizes);
     arena_free(&o->arena);
@@ -289,6 +302,7 @@ ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile
                         OutputFile *data, OnnxSizes *sizes, ferry_error *error) {
     Onnx o = {.program = program, .options = options, .error = error};
     Buffer bytes = {0};
+    find_lowerings(&o);
     bool *copied = ARENA_ARRAY(&o.arena, bool, program->outputs.count);
     if (!copied || !find_dimensions(&o) || !name_ports(&o, copied)) {
         onnx_fail(&o, FERRY_OUT_OF_MEMORY, "out of memory");
@@ -300,7 +314,7 @@ ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile
         onnx_fail(&o, FERRY_UNSUPPORTED, "the graph without weights exceeds 2 GiB");
     }
     if (o.nodes.failed || o.initializers.failed || o.value_info.failed || bytes.failed ||
-        o.constants.failed || o.sizes.failed || o.arena.failed) {
+        o.domains.failed || o.constants.failed || o.sizes.failed || o.arena.failed) {
         onnx_fail(&o, FERRY_OUT_OF_MEMORY, "out of memory");
     }
     if (o.status == FERRY_OK) o.status = output_write(model, 0, bytes.bytes, bytes.length, error);
