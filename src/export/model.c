@@ -24,12 +24,12 @@ static ferry_status list_checkpoint(ferry_model *model, ferry_error *error) {
 }
 
 /* One entry of a payload configuration: {"path_name": .., "tensor_meta": {..}}. */
-static void list_payload(ferry_model *model, SymTable *symbols, const char *name, json_t *payload) {
+static void list_payload(ferry_model *model, SymTable *symbols, const char *name,
+                         const Doc *payload) {
     TensorMeta meta;
-    const char *file = json_string_value(json_object_get(payload, "path_name"));
+    const char *file = doc_text(doc_get(payload, "path_name"));
     int64_t *shape = ARENA_ARRAY(&model->arena, int64_t, FERRY_MAX_RANK);
-    if (!shape ||
-        schema_tensor(symbols, json_object_get(payload, "tensor_meta"), name, &meta, NULL))
+    if (!shape || schema_tensor(symbols, doc_get(payload, "tensor_meta"), name, &meta, NULL))
         return;
     uint64_t bytes = ferry_dtype_size(meta.dtype);
     for (uint32_t d = 0; d < meta.rank; d++) {
@@ -47,13 +47,12 @@ static void list_payload(ferry_model *model, SymTable *symbols, const char *name
 static ferry_status list_pt2(ferry_model *model, ferry_error *error) {
     SymTable symbols;
     const char *name;
-    json_t *payload;
+    const Doc *payload;
     sym_table_init(&symbols, &model->arena);
-    model->weights =
-        ARENA_ARRAY(&model->arena, ferry_weight, json_object_size(model->pt2->weights));
+    model->weights = ARENA_ARRAY(&model->arena, ferry_weight, doc_count(model->pt2->weights));
     if (!model->weights) return error_memory(error, model->pt2->path, 0);
-    json_object_foreach(model->pt2->weights, name, payload)
-        list_payload(model, &symbols, name, payload);
+    DOC_EACH_MEMBER(model->pt2->weights, name, payload)
+    list_payload(model, &symbols, name, payload);
     sym_table_free(&symbols);
     return FERRY_OK;
 }

@@ -293,6 +293,16 @@ def make_pt2():
         write("pt2", model_type, text.encode())
 
 
+def make_document():
+    many = {f"key{i}": [i, {"as_int": i}] for i in range(40)}
+    values = {"n": None, "b": [True, False], "i": -9223372036854775808, "r": [0.5, -2.5e300, 1e-320],
+              "s": "a\u00e9\n\"\\\U0001f600", "a": [], "o": {}}
+    for name, value in {"many": many, "values": values, "deep": [[[[[[{"a": [{"b": {}}]}]]]]]]}.items():
+        write("document", name, json.dumps(value).encode())
+    write("document", "twice", b'{"a": 1, "a": 2}')
+    write("document", "spaces", b' [ 1 ,\r\n\t{ "a" : 2.0 } ] ')
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -300,4 +310,5 @@ if __name__ == "__main__":
     make_sym()
     make_onnx()
     make_config()
+    make_document()
     make_pt2()

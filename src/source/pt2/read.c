@@ -14,12 +14,11 @@
 static void read_ranges(Reader *r) {
     SymTable *symbols = &r->b.program->symbols;
     const char *key;
-    json_t *range;
-    json_object_foreach(json_object_get(r->pt2->json, "range_constraints"), key, range) {
-        json_t *lower = json_object_get(range, "min_val"),
-               *upper = json_object_get(range, "max_val");
-        int64_t low = json_is_integer(lower) ? json_integer_value(lower) : 0;
-        int64_t high = json_is_integer(upper) ? json_integer_value(upper) : SYM_UNBOUNDED;
+    const Doc *range;
+    DOC_EACH_MEMBER(doc_get(r->pt2->json, "range_constraints"), key, range) {
+        const Doc *lower = doc_get(range, "min_val"), *upper = doc_get(range, "max_val");
+        int64_t low = doc_is_integer(lower) ? doc_integer(lower) : 0;
+        int64_t high = doc_is_integer(upper) ? doc_integer(upper) : SYM_UNBOUNDED;
         bool plain = *key && strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key) &&
                      (*key < '0' || *key > '9');
         if (plain) sym_symbol(symbols, key, low > 2 ? low : 0, high > low ? high : SYM_UNBOUNDED);
@@ -28,8 +27,8 @@ static void read_ranges(Reader *r) {
 
 static void read_sizes(Reader *r) {
     const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(r->graph, "sym_int_values"), name, value) {
+    const Doc *value;
+    DOC_EACH_MEMBER(doc_get(r->graph, "sym_int_values"), name, value) {
         const Sym *sym;
         ferry_error problem;
         ferry_status status = schema_sym(&r->b.program->symbols, value, &sym, &problem);
@@ -44,12 +43,12 @@ static void read_sizes(Reader *r) {
 /* ---- weights ---- */
 
 /* The record behind a weight: its bytes, and the file they are mapped from (NULL: inflated). */
-static bool find_record(Reader *r, const char *folder, json_t *payload, const char *fqn,
+static bool find_record(Reader *r, const char *folder, const Doc *payload, const char *fqn,
                         const unsigned char **bytes, uint64_t *size, const MappedFile **file) {
     Pt2 *pt2 = r->pt2;
     ferry_error problem;
-    const char *path = json_string_value(json_object_get(payload, "path_name"));
-    if (json_is_true(json_object_get(payload, "use_pickle"))) {
+    const char *path = doc_text(doc_get(payload, "path_name"));
+    if (doc_bool(doc_get(payload, "use_pickle"))) {
         reader_fail(r, FERRY_UNSUPPORTED,
                     "the weight \"%s\" is kept as a pickle, which ferry never reads", fqn);
         return false;
@@ -94,9 +93,9 @@ static bool check_window(const TensorMeta *meta, uint64_t record, int64_t *shape
     return last < record / element;
 }
 
-static Value *read_weight(Reader *r, const char *folder, json_t *config, const char *fqn,
+static Value *read_weight(Reader *r, const char *folder, const Doc *config, const char *fqn,
                           ValueKind kind) {
-    json_t *payload = json_object_get(config, fqn);
+    const Doc *payload = doc_get(config, fqn);
     const unsigned char *bytes;
     const MappedFile *file;
     uint64_t size, offset = 0;
@@ -105,8 +104,7 @@ static Value *read_weight(Reader *r, const char *folder, json_t *config, const c
     ferry_error problem;
     Program *program = r->b.program;
     if (!payload) return reader_fail(r, FERRY_BAD_FORMAT, "the archive has no weight \"%s\"", fqn);
-    if (schema_tensor(&program->symbols, json_object_get(payload, "tensor_meta"), fqn, &meta,
-                      &problem)) {
+    if (schema_tensor(&program->symbols, doc_get(payload, "tensor_meta"), fqn, &meta, &problem)) {
         return reader_fail(r, problem.status, "the weight \"%s\": %s", fqn, problem.message);
     }
     if (!meta.dtype)
@@ -126,15 +124,16 @@ static Value *read_weight(Reader *r, const char *folder, json_t *config, const c
 /* ---- inputs ---- */
 
 /* What a constant argument or result holds, as JSON text; NULL when it is no constant. */
-static const char *constant_text(Reader *r, json_t *value) {
+static const char *constant_text(Reader *r, const Doc *value) {
     static const char *const plain[] = {"as_int", "as_float", "as_string", "as_bool"};
-    if (json_object_get(value, "as_none")) return "null";
+    if (doc_get(value, "as_none")) return "null";
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        json_t *found = json_object_get(value, plain[i]);
+        const Doc *found = doc_get(value, plain[i]);
         if (!found) continue;
-        char *text = json_dumps(found, JSON_ENCODE_ANY);
-        const char *copy = text ? arena_string(&r->b.program->arena, text) : "null";
-        free(text);
+        Buffer text = {0};
+        doc_print_scalar(&text, found);
+        const char *copy = arena_string(&r->b.program->arena, buffer_string(&text));
+        buffer_free(&text);
         return copy;
     }
     return NULL;
@@ -151,9 +150,8 @@ static const char *next_path(Reader *r, Leaves *leaves) {
     return "";
 }
 
-static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
-    const char *name =
-        json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
+static void read_user_input(Reader *r, const Doc *arg, Leaves *leaves) {
+    const char *name = doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
     const char *path = next_path(r, leaves);
     Program *program = r->b.program;
     if (!name) {
@@ -173,32 +171,31 @@ static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
     reader_bind(r, name, build_input(&r->b, path, meta.dtype, meta.rank, meta.sizes));
 }
 
-static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
-    const char *name = json_string_value(json_object_get(json_object_get(body, "arg"), "name"));
+static void read_input_spec(Reader *r, const Doc *spec, Leaves *leaves) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
+    const char *name = doc_text(doc_get(doc_get(body, "arg"), "name"));
     if (!kind) kind = "nothing";
     if (strcmp(kind, "user_input") == 0) {
-        read_user_input(r, json_object_get(body, "arg"), leaves);
+        read_user_input(r, doc_get(body, "arg"), leaves);
     } else if (strcmp(kind, "constant_input") == 0) {
-        const char *path = next_path(r, leaves),
-                   *text = constant_text(r, json_object_get(body, "value"));
+        const char *path = next_path(r, leaves), *text = constant_text(r, doc_get(body, "value"));
         VEC_PUSH(&r->b.program->input_constants,
                  (ConstantLeaf){leaves->next - 1, arena_string(&r->b.program->arena, path),
                                 text ? text : "null"});
     } else if (name && strcmp(kind, "parameter") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "parameter_name"));
+        const char *fqn = doc_text(doc_get(body, "parameter_name"));
         reader_bind(r, name,
                     read_weight(r, "weights", r->pt2->weights, fqn ? fqn : "", VALUE_PARAMETER));
     } else if (name && strcmp(kind, "buffer") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "buffer_name"));
-        bool stored = fqn && json_object_get(r->pt2->weights, fqn);
+        const char *fqn = doc_text(doc_get(body, "buffer_name"));
+        bool stored = fqn && doc_get(r->pt2->weights, fqn);
         reader_bind(r, name,
                     read_weight(r, stored ? "weights" : "constants",
                                 stored ? r->pt2->weights : r->pt2->constants, fqn ? fqn : "",
                                 VALUE_BUFFER));
     } else if (name && strcmp(kind, "tensor_constant") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "tensor_constant_name"));
+        const char *fqn = doc_text(doc_get(body, "tensor_constant_name"));
         reader_bind(r, name,
                     read_weight(r, "constants", r->pt2->constants, fqn ? fqn : "", VALUE_CONSTANT));
     } else {
@@ -208,11 +205,9 @@ static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
 
 /* ---- outputs ---- */
 
-static void read_user_output(Reader *r, json_t *arg, Leaves *leaves) {
-    const char *name =
-        json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
-    const char *size =
-        json_string_value(json_object_get(json_object_get(arg, "as_sym_int"), "as_name"));
+static void read_user_output(Reader *r, const Doc *arg, Leaves *leaves) {
+    const char *name = doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
+    const char *size = doc_text(doc_get(doc_get(arg, "as_sym_int"), "as_name"));
     const char *path = next_path(r, leaves), *text = constant_text(r, arg);
     Program *program = r->b.program;
     if (name) {
@@ -233,11 +228,11 @@ static void read_user_output(Reader *r, json_t *arg, Leaves *leaves) {
 }
 
 /* Mutation outputs repeat what the written tensors hold at the end; reading a name gives that anyway. */
-static void read_output_spec(Reader *r, json_t *spec, Leaves *leaves) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
+static void read_output_spec(Reader *r, const Doc *spec, Leaves *leaves) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
     if (kind && strcmp(kind, "user_output") == 0) {
-        read_user_output(r, json_object_get(body, "arg"), leaves);
+        read_user_output(r, doc_get(body, "arg"), leaves);
     } else if (!kind || !strstr(kind, "mutation")) {
         reader_fail(r, FERRY_UNSUPPORTED, "an output of kind \"%s\" is not supported",
                     kind ? kind : "");
@@ -246,15 +241,15 @@ static void read_output_spec(Reader *r, json_t *spec, Leaves *leaves) {
 
 /* ---- the whole ---- */
 
-static void read_signature(Reader *r, json_t *signature, Leaves *inputs, Leaves *outputs) {
-    json_t *spec;
+static void read_signature(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs) {
+    const Doc *spec;
     size_t i;
-    json_array_foreach(json_object_get(signature, "input_specs"), i, spec) {
+    DOC_EACH_ITEM(doc_get(signature, "input_specs"), i, spec) {
         read_input_spec(r, spec, inputs);
         if (!build_ok(&r->b)) return;
     }
     translate_graph(r);
-    json_array_foreach(json_object_get(signature, "output_specs"), i, spec) {
+    DOC_EACH_ITEM(doc_get(signature, "output_specs"), i, spec) {
         if (!build_ok(&r->b)) return;
         read_output_spec(r, spec, outputs);
     }
@@ -263,22 +258,22 @@ static void read_signature(Reader *r, json_t *signature, Leaves *inputs, Leaves 
 }
 
 /* in_spec, out_spec and the names of forward's parameters, from the entry of the root module. */
-static ferry_status read_structures(Reader *r, json_t *module, Leaves *inputs, Leaves *outputs,
+static ferry_status read_structures(Reader *r, const Doc *module, Leaves *inputs, Leaves *outputs,
                                     ferry_error *error) {
     Program *program = r->b.program;
-    json_t *calls = json_object_get(module, "module_call_graph");
-    json_t *call = json_object_get(json_array_get(calls, 0), "signature");
-    const char *in_spec = json_string_value(json_object_get(call, "in_spec"));
-    const char *out_spec = json_string_value(json_object_get(call, "out_spec"));
-    json_t *names = json_object_get(call, "forward_arg_names");
-    uint32_t count = (uint32_t)json_array_size(names);
+    const Doc *calls = doc_get(module, "module_call_graph");
+    const Doc *call = doc_get(doc_item(calls, 0), "signature");
+    const char *in_spec = doc_text(doc_get(call, "in_spec"));
+    const char *out_spec = doc_text(doc_get(call, "out_spec"));
+    const Doc *names = doc_get(call, "forward_arg_names");
+    uint32_t count = (uint32_t)doc_count(names);
     const char **list = ARENA_ARRAY(&program->arena, const char *, count);
     if (!in_spec || !out_spec || !list) {
         return error_set(error, FERRY_BAD_FORMAT, r->pt2->path,
                          "expected in_spec and out_spec in module_call_graph");
     }
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = json_string_value(json_array_get(names, i));
+        const char *name = doc_text(doc_item(names, i));
         list[i] = name ? name : "";
     }
     TRY(structure_arguments(&program->arena, in_spec, list, count, &program->input_tree,
@@ -289,11 +284,10 @@ static ferry_status read_structures(Reader *r, json_t *module, Leaves *inputs, L
 
 /* The class of the traced module, as its first node's module stack tells: "path,type;...". */
 static const char *root_class(Reader *r) {
-    json_t *node;
+    const Doc *node;
     size_t i;
-    json_array_foreach(json_object_get(r->graph, "nodes"), i, node) {
-        const char *stack = json_string_value(
-            json_object_get(json_object_get(node, "metadata"), "nn_module_stack"));
+    DOC_EACH_ITEM(doc_get(r->graph, "nodes"), i, node) {
+        const char *stack = doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
         size_t start = stack ? strcspn(stack, ";") : 0;
         while (start > 0 && stack[start - 1] != '.') start--;
         if (start == 0) continue;
@@ -305,11 +299,11 @@ static const char *root_class(Reader *r) {
 }
 
 ferry_status pt2_build(Pt2 *pt2, const Registry *registry, Program *program, ferry_error *error) {
-    json_t *module = json_object_get(pt2->json, "graph_module");
+    const Doc *module = doc_get(pt2->json, "graph_module");
     Reader r = {.pt2 = pt2,
                 .registry = registry,
                 .b = build_start(program, error),
-                .graph = json_object_get(module, "graph")};
+                .graph = doc_get(module, "graph")};
     Leaves inputs = {0}, outputs = {0};
     program->model_type = "torch.export";
     program->architecture = root_class(&r);
@@ -317,7 +311,7 @@ ferry_status pt2_build(Pt2 *pt2, const Registry *registry, Program *program, fer
     if (status == FERRY_OK) {
         read_ranges(&r);
         read_sizes(&r);
-        read_signature(&r, json_object_get(module, "signature"), &inputs, &outputs);
+        read_signature(&r, doc_get(module, "signature"), &inputs, &outputs);
         status = build_finish(&r.b);
     }
     if (status == FERRY_OK) {

@@ -22,19 +22,19 @@ struct Binding {
     Value *value;     /* as of `version` */
     uint32_t version; /* of the storage */
     Storage *storage;
-    Binding *base;      /* the tensor that this is a view of, or NULL */
-    const json_t *node; /* that made the view */
-    uint32_t output;    /* which of its outputs */
+    Binding *base;   /* the tensor that this is a view of, or NULL */
+    const Doc *node; /* that made the view */
+    uint32_t output; /* which of its outputs */
 };
 
 typedef struct Reader {
     Pt2 *pt2;
     const Registry *registry;
     Builder b;
-    json_t *graph;      /* graph_module.graph */
-    Map bindings;       /* tensor name -> Binding */
-    Map sizes;          /* SymInt name -> const Sym */
-    const json_t *node; /* at hand */
+    const Doc *graph; /* graph_module.graph */
+    Map bindings;     /* tensor name -> Binding */
+    Map sizes;        /* SymInt name -> const Sym */
+    const Doc *node;  /* at hand */
 } Reader;
 
 /* ---- names: bind.c ---- */
@@ -66,14 +66,14 @@ enum { CALL_MAX_RESULTS = 256 };
 typedef struct ferry_call {
     Reader *r;
     Builder *b;
-    const json_t *node;
+    const Doc *node;
     const struct Translation *how;
     Value *results[CALL_MAX_RESULTS];
     uint32_t result_count;
 } Call;
 
 /* An argument by its name in ATen's schema. Absent ones and None give the default. */
-const json_t *take_arg(Call *c, const char *name);
+const Doc *take_arg(Call *c, const char *name);
 bool take_has(Call *c, const char *name);      /* present and not None */
 Value *take_tensor(Call *c, const char *name); /* required */
 Value *take_self(Call *c);                     /* the tensor "self" */
@@ -143,7 +143,7 @@ extern const Translation translate_conv[], translate_pool[], translate_norm[], t
 
 /* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
  * rows of their own. */
-const Translation *translate_row(Reader *r, const json_t *node, const char *target);
+const Translation *translate_row(Reader *r, const Doc *node, const char *target);
 
 /* Translate every node of the graph. */
 void translate_graph(Reader *r);

@@ -18,24 +18,23 @@ static const Translation *find_in(const Translation *row, const char *target) {
     return NULL;
 }
 
-static bool is_complex(Reader *r, const json_t *arg) {
-    return reader_is_complex(
-        r, json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name")));
+static bool is_complex(Reader *r, const Doc *arg) {
+    return reader_is_complex(r, doc_text(doc_get(doc_get(arg, "as_tensor"), "name")));
 }
 
-static bool has_complex(Reader *r, const json_t *node) {
-    json_t *entry;
+static bool has_complex(Reader *r, const Doc *node) {
+    const Doc *entry;
     size_t i;
-    json_array_foreach(json_object_get(node, "outputs"), i, entry) {
+    DOC_EACH_ITEM(doc_get(node, "outputs"), i, entry) {
         if (is_complex(r, entry)) return true;
     }
-    json_array_foreach(json_object_get(node, "inputs"), i, entry) {
-        if (is_complex(r, json_object_get(entry, "arg"))) return true;
+    DOC_EACH_ITEM(doc_get(node, "inputs"), i, entry) {
+        if (is_complex(r, doc_get(entry, "arg"))) return true;
     }
     return false;
 }
 
-const Translation *translate_row(Reader *r, const json_t *node, const char *target) {
+const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
     if (has_complex(r, node)) return find_in(translate_complexes, target);
     return registry_find(r->registry, EXTENSION_TRANSLATION, target);
 }
@@ -69,7 +68,7 @@ static bool is_bookkeeping(const char *target) {
 }
 
 /* A float computed from sizes: a 0-d float32 tensor under the name of the result. */
-static void translate_number(Reader *r, const json_t *node, const char *target) {
+static void translate_number(Reader *r, const Doc *node, const char *target) {
     static const struct {
         const char *target;
         Op op;
@@ -78,9 +77,8 @@ static void translate_number(Reader *r, const json_t *node, const char *target) 
                       {"_operator.mul", OP_MUL},
                       {"_operator.truediv", OP_DIV},
                       {"_operator.pow", OP_POW}};
-    const json_t *output = json_array_get(json_object_get(node, "outputs"), 0);
-    const char *name =
-        json_string_value(json_object_get(json_object_get(output, "as_sym_float"), "as_name"));
+    const Doc *output = doc_item(doc_get(node, "outputs"), 0);
+    const char *name = doc_text(doc_get(doc_get(output, "as_sym_float"), "as_name"));
     Call call = {.r = r, .b = &r->b, .node = node};
     if (!name) return;
     Value *sides[2] = {&r->b.poison, &r->b.poison};
@@ -158,7 +156,7 @@ static void check_result(Call *c, uint32_t index) {
     buffer_free(&made);
 }
 
-static void bind_results(Call *c, const json_t *node) {
+static void bind_results(Call *c, const Doc *node) {
     const char *self = self_name(c);
     Binding *base = self ? map_find(&c->r->bindings, self) : NULL;
     const Value *before = base ? base->value : NULL;
@@ -199,9 +197,8 @@ static void write_in_place(Call *c) {
 }
 
 /* The module that a node came from: the innermost path of its nn_module_stack. */
-static const char *module_scope(Reader *r, const json_t *node) {
-    const char *stack =
-        json_string_value(json_object_get(json_object_get(node, "metadata"), "nn_module_stack"));
+static const char *module_scope(Reader *r, const Doc *node) {
+    const char *stack = doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
     if (!stack) return "";
     const char *last = strrchr(stack, ';');
     const char *path = strchr(last ? last + 1 : stack, ',');
@@ -210,8 +207,8 @@ static const char *module_scope(Reader *r, const json_t *node) {
     return arena_string_n(&r->pt2->arena, path + 1, length);
 }
 
-static void translate_node(Reader *r, const json_t *node) {
-    const char *target = json_string_value(json_object_get(node, "target"));
+static void translate_node(Reader *r, const Doc *node) {
+    const char *target = doc_text(doc_get(node, "target"));
     Call call = {.r = r, .b = &r->b, .node = node};
     r->node = node;
     if (!target) {
@@ -241,9 +238,9 @@ static void translate_node(Reader *r, const json_t *node) {
 }
 
 void translate_graph(Reader *r) {
-    json_t *nodes = json_object_get(r->graph, "nodes"), *node;
+    const Doc *nodes = doc_get(r->graph, "nodes"), *node;
     size_t i;
-    json_array_foreach(nodes, i, node) {
+    DOC_EACH_ITEM(nodes, i, node) {
         translate_node(r, node);
         if (!build_ok(&r->b)) return;
     }
