@@ -1,5 +1,6 @@
 /* The targets: which legalization, which writer, which names. */
 #include "target/dynamo/dynamo.h"
+#include "target/signature.h"
 #include "base/error.h"
 #include "export/export.h"
 
@@ -103,8 +104,8 @@ static const char *port_output(Program *program, size_t index) {
 }
 
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, onnx_input_name,
-     onnx_output_name},
+    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
+     signature_output},
     {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
      port_output},
 };
