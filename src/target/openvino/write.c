@@ -33,10 +33,17 @@ static void add_parameters(Ir *ir) {
     }
 }
 
+/* A tensor has the names of all the results that read it: an output that is also an input, or another
+ * output, is converted to its own type to have a name of its own. */
 static void add_results(Ir *ir) {
     Program *program = ir->program;
     for (size_t i = 0; i < program->outputs.count; i++) {
-        IrPort port = ir_value(ir, program->outputs.items[i].value);
+        const Value *value = program->outputs.items[i].value;
+        IrPort port = ir_value(ir, value);
+        bool named = value->kind != VALUE_NODE;
+        for (size_t j = 0; j < i && !named; j++) named = program->outputs.items[j].value == value;
+        ir->label = signature_output(program, i);
+        if (named) port = ir_convert(ir, port, value->dtype);
         ir_result(ir, signature_output(program, i), port);
     }
 }
