@@ -46,7 +46,7 @@ const char *ir_partial_shape(Ir *ir, uint32_t rank, const Sym *const *shape) {
             buffer_text(&text, "?");
         else if (sym_is_const(size))
             buffer_format(&text, "%" PRId64, size->value);
-        else if (size->upper != SYM_UNBOUNDED)
+        else if (size->upper < INT32_MAX) /* more than that is no bound */
             buffer_format(&text, "%" PRId64 "..%" PRId64, lower, size->upper);
         else if (lower > 0)
             buffer_format(&text, "%" PRId64 "..", lower);

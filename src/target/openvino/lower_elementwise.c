@@ -39,10 +39,10 @@ IrPort ir_lower_reciprocal(Ir *ir, const Node *node) {
     return RESULT(ir, node, "Divide-1", FROM(one, ir_input(ir, node, 0)), PLAIN);
 }
 
+/* As a power: with a Sqrt, the CPU plugin takes x / sqrt(sum(x^2) + eps) for another normalization. */
 IrPort ir_lower_rsqrt(Ir *ir, const Node *node) {
-    ferry_dtype dtype = node->outputs[0]->dtype;
-    IrPort root = ir_layer(ir, "Sqrt-1", dtype, FROM(ir_input(ir, node, 0)), PLAIN);
-    return RESULT(ir, node, "Divide-1", FROM(ir_number(ir, 1, dtype), root), PLAIN);
+    IrPort exponent = ir_number(ir, -0.5, node->outputs[0]->dtype);
+    return RESULT(ir, node, "Power-1", FROM(ir_input(ir, node, 0), exponent), PLAIN);
 }
 
 IrPort ir_lower_round(Ir *ir, const Node *node) {

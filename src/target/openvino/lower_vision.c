@@ -56,23 +56,36 @@ IrPort ir_lower_convolution(Ir *ir, const Node *node) {
     return ir_two(ir, "Add-1", dtype, port, by_channel(ir, node, 2));
 }
 
+/* With ceil_mode the last window may reach beyond the input. Where there is no padding that is said as
+ * padding behind it, which does not count: OpenVINO refuses windows larger than the input. */
+static bool widen(const int64_t *kernel, const int64_t *stride, const int64_t *dilation,
+                  const int64_t *padding, int64_t *after) {
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t reach = (kernel[i] - 1) * dilation[i] + 1;
+        if (padding[i]) return false;
+        after[i] = (stride[i] < reach ? stride[i] : reach) - 1;
+    }
+    return true;
+}
+
 IrPort ir_lower_pool(Ir *ir, const Node *node) {
     bool maximum = node->op == OP_MAX_POOL;
-    int64_t kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
+    int64_t kernel[2], stride[2], padding[2], after[2], dilation[2] = {1, 1};
     node_list(node, 1, kernel);
     node_list(node, 2, stride);
     node_list(node, 3, padding);
     if (maximum) node_list(node, 4, dilation);
     bool ceil = node->args[maximum ? 5 : 4].boolean;
+    bool widened = ceil && widen(kernel, stride, dilation, padding, after);
     const Attr attrs[] = {
         ATTR_IS("kernel", kernel, 2),
         ATTR_IS("strides", stride, 2),
         ATTR_IS("pads_begin", padding, 2),
-        ATTR_IS("pads_end", padding, 2),
-        ATTR_S("rounding_type", ceil ? "ceil_torch" : "floor"),
+        ATTR_IS("pads_end", widened ? after : padding, 2),
+        ATTR_S("rounding_type", ceil && !widened ? "ceil_torch" : "floor"),
         ATTR_S("auto_pad", "explicit"),
         maximum ? ATTR_IS("dilations", dilation, 2)
-                : ATTR_B("exclude-pad", !node->args[5].boolean),
+                : ATTR_B("exclude-pad", widened || !node->args[5].boolean),
         ATTR_S("index_element_type", "i64"),
         ATTR_I("axis", 0),
     };
