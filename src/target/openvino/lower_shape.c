@@ -58,15 +58,18 @@ IrPort ir_lower_expand(Ir *ir, const Node *node) {
                   WITH(ATTR_S("mode", "bidirectional")));
 }
 
+/* The last dimension is -1: so the CPU plugin wants it where it looks for rotary embeddings. */
 IrPort ir_lower_cat(Ir *ir, const Node *node) {
     const Arg *parts = &node->args[0];
+    uint32_t rank = node->outputs[0]->rank;
+    int64_t axis = node_dim(node, 1, rank);
     IrPort *inputs = ARENA_ARRAY(&ir->arena, IrPort, parts->tensors.count);
     if (!inputs) return (IrPort){0};
     for (uint32_t i = 0; i < parts->tensors.count; i++) {
         inputs[i] = ir_value(ir, parts->tensors.items[i]);
     }
     return ir_layer(ir, "Concat-1", node->outputs[0]->dtype, inputs, parts->tensors.count,
-                    WITH(ATTR_I("axis", node_dim(node, 1, node->outputs[0]->rank))));
+                    WITH(ATTR_I("axis", axis + 1 == rank ? -1 : axis)));
 }
 
 IrPort ir_lower_slice(Ir *ir, const Node *node) {
