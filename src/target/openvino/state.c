@@ -66,8 +66,7 @@ static ferry_status add_beam_index(Program *program, ferry_error *error) {
     const Sym *batch = batch_of(program);
     if (!batch) return FERRY_OK;
     Value *value = program_value(program, VALUE_INPUT, BEAM_INDEX, FERRY_I32, 1, &batch);
-    VEC_PUSH(&program->inputs, (Port){BEAM_INDEX, value});
-    return program_health(program, error);
+    return structure_add_input(program, BEAM_INDEX, value, error);
 }
 
 ferry_status state_keep(Program *program, ferry_error *error) {

@@ -159,6 +159,29 @@ static const Tree *prune_arguments(Side *side, const Tree *tree) {
     return tree_tuple(&side->program->arena, sides, 2);
 }
 
+ferry_status structure_add_input(Program *program, const char *name, Value *value,
+                                 ferry_error *error) {
+    Arena *arena = &program->arena;
+    const Tree *old = program->input_tree->children[1], *sides[2];
+    const Tree **children = ARENA_ARRAY(arena, const Tree *, old->count + 1);
+    const char **keys = ARENA_ARRAY(arena, const char *, old->count + 1);
+    json_t *known = json_loads(old->context, JSON_DECODE_ANY, NULL);
+    for (uint32_t i = 0; keys && children && i < old->count; i++) {
+        const char *key = json_string_value(json_array_get(known, i));
+        keys[i] = arena_string(arena, key ? key : "");
+        children[i] = old->children[i];
+    }
+    json_decref(known);
+    if (!keys || !children) return error_memory(error, program->architecture, 0);
+    keys[old->count] = name;
+    children[old->count] = tree_leaf(arena);
+    sides[0] = program->input_tree->children[0];
+    sides[1] = tree_mapping(arena, "builtins.dict", keys, children, old->count + 1);
+    program->input_tree = tree_tuple(arena, sides, 2);
+    VEC_PUSH(&program->inputs, (Port){name, value});
+    return program_health(program, error);
+}
+
 ferry_status structure_prune(Program *program, bool outputs, const bool *gone, ferry_error *error) {
     Side side = side_of(program, outputs);
     side.gone = gone;

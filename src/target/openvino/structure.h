@@ -11,4 +11,8 @@ void structure_find_caches(Program *program, bool outputs, bool *caches);
  * these; the constants of one that loses some go with it. */
 ferry_status structure_prune(Program *program, bool outputs, const bool *gone, ferry_error *error);
 
+/* One more input at the end, a keyword of its own. */
+ferry_status structure_add_input(Program *program, const char *name, Value *value,
+                                 ferry_error *error);
+
 #endif
