@@ -21,6 +21,10 @@ void decompositions_register(Registry *registry);
 ferry_status pass_fix(Program *program, const Registry *registry, const char *target,
                       ferry_error *error);
 
+/* Give every attention as many key and value heads as it has query heads, and a mask that is added to the
+ * scores, if any. A row that a bool mask hides entirely then averages over the hidden positions. */
+ferry_status pass_plain_attention(Program *program, ferry_error *error);
+
 /* Merge nodes that compute the same thing. */
 ferry_status pass_merge(Program *program, ferry_error *error);
 

@@ -53,7 +53,7 @@ void ferry_register_program_fix(ferry_registry *registry, const char *target, co
 
 void ferry_register_onnx_lowering(ferry_registry *registry, const char *operation, int since,
                                   ferry_lower_onnx lower) {
-    const Lowering row = {.lower = lower, .op_type = "", .since = since};
+    const OnnxLowering row = {.lower = lower, .op_type = "", .since = since};
     if (!check_operation(registry, operation)) return;
     add(registry, EXTENSION_LOWERING, arena_format(&registry->arena, "onnx/%s", operation), &row,
         sizeof row);

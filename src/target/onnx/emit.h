@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "format/onnx.h"
 #include "target/onnx/onnx.h"
+#include "target/signature.h"
 
 typedef struct OnnxDomain {
     const char *name;
@@ -16,8 +17,8 @@ typedef struct OnnxDomain {
 struct ferry_onnx {
     Program *program;
     const OnnxOptions *options;
-    const Lowering *lowerings[OP_COUNT]; /* as registered; NULL: none */
-    Arena arena;                         /* names */
+    const OnnxLowering *lowerings[OP_COUNT]; /* as registered; NULL: none */
+    Arena arena;                             /* names */
     Buffer nodes, initializers, value_info;
     Map constants;                 /* bytes and type of an inline constant -> its name */
     Map sizes;                     /* Sym -> name of its int64[1] value */
@@ -28,8 +29,7 @@ struct ferry_onnx {
     const Node *node;              /* being lowered */
     uint32_t counter;              /* of helper values of this node */
     uint32_t node_count, initializer_count;
-    const Value **dimension_input; /* by symbol: a value that has it as a size, or NULL */
-    int *dimension_index;          /* which size; -1: the value itself, a 0-d integer */
+    const Dimension *dimensions; /* by symbol */
     ferry_status status;
     ferry_error *error;
 };

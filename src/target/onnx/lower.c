@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static const Lowering lowerings[OP_COUNT] = {
+static const OnnxLowering lowerings[OP_COUNT] = {
     [OP_ADD] = {lower_binary, "Add", 0},
     [OP_SUB] = {lower_binary, "Sub", 0},
     [OP_MUL] = {lower_binary, "Mul", 0},
@@ -120,7 +120,7 @@ void onnx_register(Registry *registry) {
     }
 }
 
-const Lowering *onnx_lowering(const Registry *registry, Op op) {
+const OnnxLowering *onnx_lowering(const Registry *registry, Op op) {
     char name[128];
     snprintf(name, sizeof name, "onnx/%s", op_name(op));
     return registry_find(registry, EXTENSION_LOWERING, name);
@@ -137,7 +137,7 @@ const char *lower_cast(Onnx *o, const char *name, const Value *like, ferry_dtype
 }
 
 bool onnx_accepts(const Onnx *o, const Node *node) {
-    const Lowering *lowering = o->lowerings[node->op];
+    const OnnxLowering *lowering = o->lowerings[node->op];
     return lowering && o->options->opset >= lowering->since;
 }
 

@@ -40,22 +40,17 @@ ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile
 /* The bytes that the data file will have. */
 uint64_t onnx_data_size(const Program *program, const OnnxOptions *options);
 
-/* The names of the model's inputs and outputs: the leaf paths, with "input." and "output." before a
- * name that is on both sides. In the program's arena. */
-const char *onnx_input_name(Program *program, size_t index);
-const char *onnx_output_name(Program *program, size_t index);
-
 /* A lowering, as it is registered under "onnx/<operation>". */
-typedef struct Lowering {
+typedef struct OnnxLowering {
     void (*lower)(Onnx *o, const Node *node);
     const char *op_type; /* the ONNX operator, for functions that serve several */
     int since;           /* lowest opset; 0: every supported one */
-} Lowering;
+} OnnxLowering;
 
 /* Register the built-in lowerings. */
 void onnx_register(Registry *registry);
 
 /* The lowering of `op`, or NULL. */
-const Lowering *onnx_lowering(const Registry *registry, Op op);
+const OnnxLowering *onnx_lowering(const Registry *registry, Op op);
 
 #endif
