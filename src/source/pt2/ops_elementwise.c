@@ -152,6 +152,16 @@ static void translate_clamp(Call *c) {
     result_set(c, 0, build_clamp(c->b, self, low, high));
 }
 
+/* Bounds that are tensors. */
+static void translate_clamp_tensors(Call *c) {
+    ferry_dtype dtype = result_dtype(c);
+    Value *result = promote_to(c, take_tensor(c, "self"), dtype);
+    Value *low = take_optional_tensor(c, "min"), *high = take_optional_tensor(c, "max");
+    if (low) result = build_binary(c->b, OP_MAXIMUM, result, promote_to(c, low, dtype));
+    if (high) result = build_binary(c->b, OP_MINIMUM, result, promote_to(c, high, dtype));
+    result_set(c, 0, result);
+}
+
 /* hardtanh, relu6: clamp between two numbers. */
 static void translate_hardtanh(Call *c) {
     Arg low = arg_float(take_float(c, "min_val", -1)),
@@ -326,6 +336,11 @@ const Translation translate_elementwise[] = {
     SIMPLE("aten.pow.Tensor_Scalar", translate_pow),
     SIMPLE("aten.pow.Scalar", translate_scalar_pow),
     SIMPLE("aten.clamp.default", translate_clamp),
+    SIMPLE("aten.clip.default", translate_clamp),
+    SIMPLE("aten.clamp.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clip.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clamp_min.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clamp_max.Tensor", translate_clamp_tensors),
     SIMPLE("aten.clamp_min.default", translate_clamp),
     SIMPLE("aten.clamp_max.default", translate_clamp),
     SIMPLE("aten.where.self", translate_where),

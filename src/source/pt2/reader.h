@@ -136,10 +136,11 @@ typedef struct Translation {
 extern const Translation translate_elementwise[], translate_shape[], translate_create[],
     translate_reduce[], translate_layer[];
 extern const Translation translate_indexing[], translate_order[], translate_math[],
-    translate_binary[], translate_arrange[], translate_product[], translate_stats[],
-    translate_complexes[];
+    translate_binary[], translate_arrange[], translate_product[], translate_stats[];
 extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[],
     translate_slices[];
+/* These two are for nodes with complex tensors. */
+extern const Translation translate_complexes[], translate_fourier[];
 
 /* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
  * rows of their own. */

@@ -35,7 +35,10 @@ static bool has_complex(Reader *r, const Doc *node) {
 }
 
 const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
-    if (has_complex(r, node)) return find_in(translate_complexes, target);
+    if (has_complex(r, node)) {
+        const Translation *row = find_in(translate_complexes, target);
+        return row ? row : find_in(translate_fourier, target);
+    }
     return registry_find(r->registry, EXTENSION_TRANSLATION, target);
 }
 
@@ -50,6 +53,9 @@ void translations_register(Registry *registry) {
 static bool is_bookkeeping(const char *target) {
     static const char *const ignored[] = {
         "aten.sym_size.int",
+        "aten.sym_stride.int",
+        "aten.sym_numel.default",
+        "aten.sym_storage_offset.default",
         "aten._assert_tensor_metadata.default",
         "aten._assert_scalar.default",
         "aten.sym_constrain_range_for_size.default",
