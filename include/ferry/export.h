@@ -29,7 +29,7 @@ typedef bool (*ferry_progress)(void *context, uint64_t done, uint64_t total);
 typedef struct ferry_export_config {
     size_t size; /* of this structure, as the caller knows it; set by init */
 
-    const char *target; /* "onnx" */
+    const char *target; /* "onnx", "dynamo", "openvino" */
     const char *task;   /* "text-generation", ...; NULL: the class that config.json names */
 
     /* Of the weights and the computation. FERRY_DTYPE_NONE: that of the checkpoint where the target's
@@ -58,6 +58,11 @@ typedef struct ferry_export_config {
     bool expect_dynamic;
 
     bool no_cache; /* decoders: do not return keys and values */
+
+    /* OpenVINO: caches that the program takes and returns stay inputs and outputs. By default the model
+     * keeps them from run to run, and takes "beam_idx" instead. */
+    bool stateless;
+    bool compress_to_fp16; /* OpenVINO: store float32 weights in half the bytes */
 
     /* Keys of config.json that ferry does not know and the caller vouches for. */
     const char *const *ignored_config_keys;

@@ -119,6 +119,20 @@ ferry_status output_open(OutputFile *file, const char *path, uint64_t size, ferr
     return FERRY_OK;
 }
 
+ferry_status output_symlink(OutputFile *file, const char *path, const char *target,
+                            ferry_error *error) {
+    *file = (OutputFile){.path = path, .descriptor = -1};
+    for (int attempt = 0; attempt < 100; attempt++) {
+        file->temporary = temporary_name(path, attempt);
+        if (!file->temporary) return error_memory(error, path, 0);
+        if (symlink(target, file->temporary) == 0) return FERRY_OK;
+        free(file->temporary);
+        file->temporary = NULL;
+        if (errno != EEXIST) break;
+    }
+    return error_errno(error, path, "cannot create the symbolic link");
+}
+
 ferry_status output_write(OutputFile *file, uint64_t offset, const void *bytes, size_t length,
                           ferry_error *error) {
     const unsigned char *next = bytes;
@@ -160,7 +174,7 @@ ferry_status output_commit(OutputFile *file, ferry_error *error) {
         output_discard(file);
         return status;
     }
-    close(file->descriptor);
+    if (file->descriptor >= 0) close(file->descriptor);
     free(file->temporary);
     *file = (OutputFile){.descriptor = -1};
     return FERRY_OK;

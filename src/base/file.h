@@ -46,6 +46,9 @@ typedef struct OutputFile {
 /* `path` must outlive the OutputFile. `size` (0: unknown) is reserved on the disk at once, so that a
  * full disk is reported before anything is written. */
 ferry_status output_open(OutputFile *file, const char *path, uint64_t size, ferry_error *error);
+/* A symbolic link in the place of a file, to `target`. */
+ferry_status output_symlink(OutputFile *file, const char *path, const char *target,
+                            ferry_error *error);
 ferry_status output_write(OutputFile *file, uint64_t offset, const void *bytes, size_t length,
                           ferry_error *error);
 ferry_status output_commit(OutputFile *file, ferry_error *error);

@@ -7,7 +7,8 @@
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
         *structure;
-    bool dynamic, expect_dynamic, no_cache, deferred_asserts, json, quiet;
+    bool dynamic, expect_dynamic, no_cache, deferred_asserts, no_stateful, compress_to_fp16, json,
+        quiet;
     long opset, threads;
     StringList ignored;
 } ExportArgs;
@@ -90,6 +91,8 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->no_cache = args->no_cache;
     config->expect_dynamic = args->expect_dynamic;
     config->deferred_asserts = args->deferred_asserts;
+    config->stateless = args->no_stateful;
+    config->compress_to_fp16 = args->compress_to_fp16;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
     config->ignored_config_keys = args->ignored.items;
@@ -142,7 +145,7 @@ static int run_export(int argc, char **argv) {
     const char *source;
     const Option options[] = {
         {0, "to", "TARGET", OPTION_STRING, &args.to,
-         "what to export to: onnx (the default) or dynamo (.pt2)"},
+         "what to export to: onnx (the default), dynamo (.pt2) or openvino"},
         {'o', "output", "DIR", OPTION_STRING, &args.output,
          "where the export goes; made when missing"},
         {0, "dynamic", NULL, OPTION_FLAG, &args.dynamic,
@@ -174,6 +177,11 @@ static int run_export(int argc, char **argv) {
          "dicts, which torch.export.load reads without Transformers"},
         {0, "deferred-asserts", NULL, OPTION_FLAG, &args.deferred_asserts,
          "dynamo: assert the bounds of dynamic sizes in the graph"},
+        {0, "no-stateful", NULL, OPTION_FLAG, &args.no_stateful,
+         "openvino: caches stay inputs and outputs; by default the model\n"
+         "keeps them, and takes beam_idx"},
+        {0, "compress-to-fp16", NULL, OPTION_FLAG, &args.compress_to_fp16,
+         "openvino: store float32 weights as float16"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
         {0, "threads", "N", OPTION_NUMBER, &args.threads,
@@ -212,7 +220,8 @@ const Command command_export = {
     "export", "SOURCE", "Export a model",
     "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
     "shards.\n"
-    "DIR receives model.onnx, model.onnx.data, export.json and config.json, complete or not at "
+    "DIR receives model.onnx, model.onnx.data, export.json and config.json (or model.pt2, or\n"
+    "openvino_model.xml and openvino_model.bin, in the place of the first two), complete or not at\n"
     "all.\n"
     "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
     run_export};

@@ -181,14 +181,19 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
     }
     if (!config->target || !target_find(config->target)) {
         return error_set(error, FERRY_UNSUPPORTED, "target",
-                         "\"%s\" is not a target (expected onnx or dynamo)",
+                         "\"%s\" is not a target (expected onnx, dynamo or openvino)",
                          config->target ? config->target : "");
     }
-    if (config->weights == FERRY_WEIGHTS_LINK && strcmp(config->target, "onnx") != 0) {
-        return error_set(
-            error, FERRY_UNSUPPORTED, "weights",
-            "a %s program holds its own weights: only ONNX can link to the checkpoint's",
-            config->target);
+    if (config->weights == FERRY_WEIGHTS_LINK && strcmp(config->target, "dynamo") == 0) {
+        return error_set(error, FERRY_UNSUPPORTED, "weights",
+                         "a dynamo program holds its own weights: only ONNX and OpenVINO can link "
+                         "to the checkpoint's");
+    }
+    if (strcmp(config->target, "openvino") != 0 && (config->stateless || config->compress_to_fp16)) {
+        return error_set(error, FERRY_UNSUPPORTED,
+                         config->stateless ? "no-stateful" : "compress-to-fp16",
+                         "a %s model has no such thing: this is an option of openvino",
+                         config->target);
     }
     if (strcmp(config->target, "dynamo") != 0 && (config->structure || config->deferred_asserts)) {
         return error_set(

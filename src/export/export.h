@@ -97,6 +97,9 @@ struct Save {
 /* A file of the export, opened beside its place; NULL after a failure. */
 OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status *status);
 
+/* A symbolic link to `file` in the place of a file of the export. */
+ferry_status save_link(Save *save, const char *name, const MappedFile *file);
+
 /* ---- inputs.c ---- */
 
 /* The inputs that a configuration asks for; `*inputs` is in the program's arena. */

@@ -3,6 +3,7 @@
 #include "pass/pass.h"
 #include "run/library.h"
 #include "run/reference.h"
+#include "target/openvino/openvino.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,7 @@ bool ferry_op_at(size_t index, ferry_op *out) {
                       .schema = op_schema_text(op),
                       .reference = reference_supports(op),
                       .onnx = onnx_supports(op),
+                      .openvino = openvino_supports(op),
                       .decomposes = decompose_find(op) != NULL};
     return true;
 }

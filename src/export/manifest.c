@@ -74,6 +74,10 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
         json_object_set_new(fields, "optimize", json_true());
         json_object_set_new(fields, "ort_fusions", json_null());
     }
+    if (strcmp(target->name, "openvino") == 0) {
+        json_object_set_new(fields, "compress_to_fp16", json_boolean(config->compress_to_fp16));
+        json_object_set_new(fields, "stateful", json_boolean(!config->stateless));
+    }
     json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
                         json_boolean(config->deferred_asserts));
     json_object_set_new(fields, "strict", json_false());

@@ -15,6 +15,18 @@ OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status 
     return file;
 }
 
+ferry_status save_link(Save *save, const char *name, const MappedFile *file) {
+    const char *target = path_within(&save->arena, save->directory, file->path);
+    if (!target) {
+        const char *below_root = path_within(&save->arena, "/", file->path);
+        target = below_root ? arena_format(&save->arena, "/%s", below_root) : file->path;
+    }
+    TRY(output_symlink(&save->files[save->count], path_join(&save->arena, save->directory, name),
+                       target, save->error));
+    save->count++;
+    return FERRY_OK;
+}
+
 static bool same_file(const char *a, const char *b) {
     struct stat left, right;
     return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
@@ -57,7 +69,7 @@ static ferry_status write_all(Save *save) {
 /* Put every file in its place; drop a data file of an earlier export that nothing refers to now. */
 static ferry_status commit_all(Save *save) {
     for (size_t i = 0; i < save->count; i++) TRY(output_commit(&save->files[i], save->error));
-    if (save->sizes.weight_bytes == 0) {
+    if (save->sizes.weight_bytes == 0 && strcmp(save->exported->target->name, "onnx") == 0) {
         unlink(path_join(&save->arena, save->directory, "model.onnx.data"));
     }
     return FERRY_OK;

@@ -1,5 +1,7 @@
 /* The targets: which legalization, which writer, which names. */
 #include "target/dynamo/dynamo.h"
+#include "target/openvino/openvino.h"
+#include "target/signature.h"
 #include "base/error.h"
 #include "export/export.h"
 
@@ -102,11 +104,66 @@ static const char *port_output(Program *program, size_t index) {
     return program->outputs.items[index].name;
 }
 
+/* ---- openvino ---- */
+
+static OpenvinoOptions openvino_options(const ferry_export_config *config) {
+    return (OpenvinoOptions){.link = config->weights == FERRY_WEIGHTS_LINK,
+                             .compress_to_fp16 = config->compress_to_fp16,
+                             .stateless = config->stateless};
+}
+
+static ferry_status legalize_openvino(Program *program, const ferry_export_config *config,
+                                      ferry_error *error) {
+    const OpenvinoOptions options = openvino_options(config);
+    return openvino_legalize(program, &options, error);
+}
+
+/* Weights in half precision stay that way in the file, whatever is computed in. */
+static ferry_dtype choose_dtype_openvino(ferry_dtype wanted, ferry_dtype stored,
+                                         const char **note) {
+    *note = NULL;
+    if (wanted) return wanted;
+    return stored == FERRY_F64 ? FERRY_F64 : FERRY_F32;
+}
+
+static ferry_status write_openvino(Save *save) {
+    static const char bin_name[] = "openvino_model.bin";
+    ferry_exported *exported = save->exported;
+    const ferry_export_config *config = &exported->config;
+    OpenvinoOptions options = openvino_options(config);
+    options.progress_context = (void *)(uintptr_t)config;
+    if (config->progress) options.progress = report_progress;
+    ferry_status status = FERRY_OK;
+    OutputFile *bin = NULL;
+    if (options.link) {
+        const MappedFile *file;
+        TRY(openvino_linked_file(exported->program, &file, save->error));
+        TRY(save_link(save, bin_name, file));
+    } else {
+        uint64_t size = openvino_bin_size(exported->program, &options);
+        bin = save_open(save, bin_name, size, &status);
+        if (!bin) return status;
+        if (size > 8 << 20) options.pool = pool_new(config->threads);
+    }
+    OpenvinoSizes sizes;
+    OutputFile *xml = save_open(save, exported->manifest.file, 0, &status);
+    if (xml) status = openvino_write(exported->program, &options, xml, bin, &sizes, save->error);
+    pool_free(options.pool);
+    if (status != FERRY_OK) return status;
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.xml_bytes,
+                                       .weight_bytes = sizes.bin_bytes,
+                                       .nodes = sizes.layers,
+                                       .weights = sizes.weights};
+    return FERRY_OK;
+}
+
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, onnx_input_name,
-     onnx_output_name},
+    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
+     signature_output},
     {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
      port_output},
+    {"openvino", "openvino_model.xml", legalize_openvino, choose_dtype_openvino, write_openvino,
+     signature_input, signature_output},
 };
 
 const ExportTarget *target_find(const char *name) {

@@ -87,6 +87,14 @@ void program_print(Buffer *buffer, const Program *program) {
         value_print_type(buffer, port->value);
         buffer_text(buffer, "\n");
     }
+    if (program->states.count) buffer_text(buffer, "states:\n");
+    for (size_t i = 0; i < program->states.count; i++) {
+        const State *state = &program->states.items[i];
+        buffer_format(buffer, "  %s: %%%s -> %%%s : ", state->name, state->before->name,
+                      state->after->name);
+        value_print_type(buffer, state->before);
+        buffer_text(buffer, "\n");
+    }
     buffer_text(buffer, "weights:\n");
     for (size_t i = 0; i < program->weights.count; i++) {
         buffer_format(buffer, "  %%%s : ", program->weights.items[i]->name);

@@ -18,6 +18,7 @@ void program_free(Program *program) {
     VEC_FREE(&program->weights);
     VEC_FREE(&program->inputs);
     VEC_FREE(&program->outputs);
+    VEC_FREE(&program->states);
     VEC_FREE(&program->sources);
     VEC_FREE(&program->input_constants);
     VEC_FREE(&program->output_constants);
@@ -130,6 +131,9 @@ void program_replace(Program *program, Value **map, uint32_t count) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         replace_use(&replacement, &program->outputs.items[i].value);
     }
+    for (size_t i = 0; i < program->states.count; i++) {
+        replace_use(&replacement, &program->states.items[i].after);
+    }
     for (size_t i = 0; i < program->sources.count; i++) {
         replace_use(&replacement, &program->sources.items[i].value);
     }
@@ -146,6 +150,7 @@ uint32_t *program_uses(Program *program, Arena *arena) {
         node_each_tensor(node, count_use, uses);
     }
     for (size_t i = 0; i < program->outputs.count; i++) uses[program->outputs.items[i].value->id]++;
+    for (size_t i = 0; i < program->states.count; i++) uses[program->states.items[i].after->id]++;
     for (size_t i = 0; i < program->sources.count; i++) uses[program->sources.items[i].value->id]++;
     return uses;
 }
@@ -182,7 +187,7 @@ void program_sweep(Program *program) {
 ferry_status program_health(Program *program, ferry_error *error) {
     if (program->arena.failed || program->names.failed || program->counters.failed ||
         program->weights.failed || program->inputs.failed || program->outputs.failed ||
-        program->sources.failed || program->input_constants.failed ||
+        program->states.failed || program->sources.failed || program->input_constants.failed ||
         program->output_constants.failed) {
         return error_memory(error, program->architecture, 0);
     }

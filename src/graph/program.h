@@ -22,7 +22,7 @@ typedef struct Node Node;
 /* What a value is to the program. */
 typedef enum ValueKind {
     VALUE_NODE,      /* an output of a node */
-    VALUE_INPUT,     /* given by the user */
+    VALUE_INPUT,     /* given by the user, or kept from the last run */
     VALUE_PARAMETER, /* a weight of the checkpoint, under its own name */
     VALUE_BUFFER,    /* a tensor that the model computes once, such as rotary frequencies */
     VALUE_CONSTANT,  /* a constant made by a builder or a pass */
@@ -103,6 +103,13 @@ typedef struct SymSource {
     int dim; /* the symbol is this size of the value; -1: it is the value itself, a 0-d integer */
 } SymSource;
 
+/* A tensor that the program keeps between runs: nobody gives or takes it. */
+typedef struct State {
+    const char *name; /* the leaf's path */
+    Value *before;    /* of kind VALUE_INPUT: what the last run left, zeros at first */
+    Value *after;     /* what this run leaves */
+} State;
+
 typedef struct Program {
     Arena arena;
     SymTable symbols;
@@ -111,6 +118,7 @@ typedef struct Program {
     VEC(Value *) weights; /* parameters, buffers and constants, in order of creation */
     VEC(Port) inputs;
     VEC(Port) outputs;
+    VEC(State) states;
     VEC(ConstantLeaf) input_constants, output_constants;
     VEC(SymSource) sources;   /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */

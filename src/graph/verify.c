@@ -83,6 +83,13 @@ static void check_weight(Verify *v, const Value *weight) {
     if (!equal) fail(v, "a recipe makes another type: ", weight->name);
 }
 
+static void check_state(Verify *v, State *state) {
+    check_use(v, &state->after);
+    if (state->before->dtype != state->after->dtype || state->before->rank != state->after->rank) {
+        fail(v, "a state changes its type: ", state->name);
+    }
+}
+
 ferry_status program_verify(Program *program, const char *when, ferry_error *error) {
     Arena scratch = {0};
     Verify v = {.program = program, .when = when, .error = error};
@@ -90,6 +97,7 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
     v.defined = arena_alloc(&scratch, program->value_count);
     if (!v.defined) return error_memory(error, "the verifier", program->value_count);
     for (size_t i = 0; i < program->inputs.count; i++) define(&v, program->inputs.items[i].value);
+    for (size_t i = 0; i < program->states.count; i++) define(&v, program->states.items[i].before);
     for (size_t i = 0; i < program->weights.count; i++) check_weight(&v, program->weights.items[i]);
     for (Node *node = program->first; node && v.status == FERRY_OK; node = node->next) {
         check_node(&v, node);
@@ -97,6 +105,9 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
     v.node = NULL;
     for (size_t i = 0; i < program->outputs.count && v.status == FERRY_OK; i++) {
         check_use(&v, &program->outputs.items[i].value);
+    }
+    for (size_t i = 0; i < program->states.count && v.status == FERRY_OK; i++) {
+        check_state(&v, &program->states.items[i]);
     }
     if (program->input_tree && tree_leaves(program->input_tree) !=
                                    program->inputs.count + program->input_constants.count) {

@@ -1,6 +1,7 @@
 /* Decompositions of higher-level operations into simpler ones, for targets that cannot take them.
  * Written once, with the builder; they serve every target. */
 #include "pass/decompose.h"
+#include "pass/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,13 +12,6 @@ static Value *tensor_arg(const Node *node, uint32_t i) {
 
 static bool is_half(ferry_dtype dtype) {
     return dtype == FERRY_F16 || dtype == FERRY_BF16;
-}
-
-/* The most negative finite number of a dtype, which a mask adds to a score. */
-static double lowest(ferry_dtype dtype) {
-    if (dtype == FERRY_F16) return -65504.0;
-    if (dtype == FERRY_BF16) return -3.3895313892515355e38;
-    return -3.4028234663852886e38;
 }
 
 static Value *zero(Builder *b, ferry_dtype dtype) {
@@ -73,14 +67,6 @@ static Value *decompose_rsqrt(Builder *b, const Node *node) {
 
 /* ---- attention ---- */
 
-/* bool [1, 1, queries, keys]: key j is visible to query i when j <= i */
-static Value *causal_mask(Builder *b, const Sym *queries, const Sym *keys) {
-    Value *rows = build_unsqueeze(b, build_arange(b, build_const(b, 0), queries, FERRY_I64), 1);
-    Value *columns = build_unsqueeze(b, build_arange(b, build_const(b, 0), keys, FERRY_I64), 0);
-    Value *visible = build_binary(b, OP_LE, columns, rows);
-    return build_unsqueeze(b, build_unsqueeze(b, visible, 0), 0);
-}
-
 /* softmax(query key^T scale + mask) value. With grouped heads the queries of a group are folded into
  * its rows, [batch, groups of heads, group * length, size], so keys and values are never repeated.
  * A row that a bool mask hides entirely gives zeros. */
@@ -102,11 +88,10 @@ static Value *decompose_attention(Builder *b, const Node *node) {
     Value *scores = build_matmul(b, scaled, build_transpose(b, key, 2, 3));
     if (grouped)
         scores = build_view(b, scores, (const Sym *const[]){batch, heads, length, keys}, 4);
-    if (node->args[4].boolean) mask = causal_mask(b, length, keys);
+    if (node->args[4].boolean) mask = attention_causal_mask(b, length, keys);
     if (mask && mask->dtype == FERRY_BOOL) {
         if (!node->args[4].boolean) attended = build_reduce(b, OP_ANY, mask, -1, true);
-        Value *hidden = build_full(b, NULL, 0, lowest(query->dtype), query->dtype);
-        mask = build_where(b, mask, zero(b, query->dtype), hidden);
+        mask = attention_added_mask(b, mask, query->dtype);
     }
     if (mask) scores = build_add(b, scores, mask);
     Value *weights = build_softmax(b, scores, -1);

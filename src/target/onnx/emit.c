@@ -181,12 +181,12 @@ static const char *size_constant(Onnx *o, int64_t value) {
 
 /* A symbol is read off the shape of an input that has it. */
 static const char *symbol_size(Onnx *o, const Sym *sym) {
-    const Value *input = o->dimension_input[sym->value];
+    const Value *input = o->dimensions[sym->value].value;
     if (!input) {
         onnx_fail(o, FERRY_UNSUPPORTED, "no input has the size \"%s\"", sym->name);
         return "";
     }
-    int64_t dim = o->dimension_index[sym->value];
+    int64_t dim = o->dimensions[sym->value].dim;
     const char *name = onnx_name(o, input);
     const Sym *one = sym_const(&o->program->symbols, 1);
     if (dim < 0) {

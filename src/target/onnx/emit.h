@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "format/onnx.h"
 #include "target/onnx/onnx.h"
+#include "target/signature.h"
 
 typedef struct Onnx {
     Program *program;
@@ -22,8 +23,7 @@ typedef struct Onnx {
     const Node *node;              /* being lowered */
     uint32_t counter;              /* of helper values of this node */
     uint32_t node_count, initializer_count;
-    const Value **dimension_input; /* by symbol: a value that has it as a size, or NULL */
-    int *dimension_index;          /* which size; -1: the value itself, a 0-d integer */
+    const Dimension *dimensions; /* by symbol */
     ferry_status status;
     ferry_error *error;
 } Onnx;

@@ -1,70 +1,17 @@
 /* Lowerings of indexing by tensors, of scattering and ordering. */
-#include "graph/infer.h"
+#include "target/indexing.h"
 #include "target/onnx/lower.h"
 
 #include <string.h>
 
 /* ---- index and index_put ---- */
 
-/* What an indexing node does to the dimensions of the tensor it indexes. */
-typedef struct Indexing {
-    const Value *items[FERRY_MAX_RANK]; /* the index tensors */
-    unsigned dims;                      /* that are indexed */
-    uint32_t count;                     /* of index tensors */
-    uint32_t rank;                      /* of their broadcast shape */
-    const Sym *shape[FERRY_MAX_RANK];   /* of what is chosen, as index_put has it in mind */
-    uint32_t chosen;                    /* its rank */
-    uint32_t place;                     /* where the dimensions of the index stand in it */
-    int64_t first[FERRY_MAX_RANK];      /* dimensions of self: indexed ones first */
-} Indexing;
-
-static void describe(const Node *node, Indexing *out) {
-    const Value *self = lower_tensor(node, 0);
-    const Arg *list = &node->args[1];
-    const Sym *wide[FERRY_MAX_RANK];
-    uint32_t next = 0, kept = 0;
-    *out = (Indexing){0};
-    for (uint32_t i = 0; i < list->tensors.count; i++) {
-        const Value *index = list->tensors.items[i];
-        if (!index) continue;
-        out->dims |= 1u << i;
-        out->items[out->count++] = index;
-        if (index->rank > out->rank) {
-            memmove(wide + index->rank - out->rank, wide, out->rank * sizeof *wide);
-            for (uint32_t d = 0; d < index->rank - out->rank; d++) wide[d] = NULL;
-            out->rank = index->rank;
-        }
-        for (uint32_t d = 0; d < index->rank; d++) {
-            const Sym **size = &wide[out->rank - index->rank + d];
-            *size = *size ? infer_broadcast(*size, index->shape[d]) : index->shape[d];
-        }
-    }
-    out->place = infer_index_place(out->dims);
-    out->chosen = self->rank - out->count + out->rank;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t d = 0; d < self->rank; d++) {
-            if ((out->dims >> d & 1) == pass) continue;
-            out->first[next++] = d;
-            if (pass) out->shape[kept < out->place ? kept : kept + out->rank] = self->shape[d];
-            kept += pass;
-        }
-    }
-    memcpy(out->shape + out->place, wide, out->rank * sizeof *wide);
-}
-
-static bool is_order(const int64_t *dims, uint32_t rank) {
-    for (uint32_t d = 0; d < rank; d++) {
-        if (dims[d] != d) return false;
-    }
-    return true;
-}
-
 /* A Transpose as a helper value; `shape` is that of the input, then of the result. */
 static const char *transpose(Onnx *o, const char *name, ferry_dtype dtype, uint32_t rank,
                              const int64_t *dims, const Sym **shape) {
     const Sym *moved[FERRY_MAX_RANK];
     const Attr perm = ATTR_IS("perm", dims, rank);
-    if (is_order(dims, rank)) return name;
+    if (indexing_in_order(dims, rank)) return name;
     for (uint32_t d = 0; d < rank; d++) moved[d] = shape[dims[d]];
     memcpy(shape, moved, rank * sizeof *moved);
     return onnx_helper(o, "Transpose", &name, 1, &perm, 1, dtype, rank, moved);
@@ -95,21 +42,12 @@ static const char *coordinates(Onnx *o, const Indexing *indexing) {
     return onnx_helper(o, "Concat", columns, indexing->count, &axis, 1, FERRY_I64, rank + 1, shape);
 }
 
-/* The dimensions of the index behind the `place` first kept ones, from [index..., kept...]; and back. */
-static void place_order(const Indexing *indexing, int64_t *there, int64_t *back) {
-    for (uint32_t d = 0; d < indexing->chosen; d++) {
-        uint32_t end = indexing->place + indexing->rank;
-        there[d] = d < indexing->place ? d + indexing->rank : d < end ? d - indexing->place : d;
-        back[there[d]] = d;
-    }
-}
-
 void lower_index(Onnx *o, const Node *node) {
     const Value *self = lower_tensor(node, 0);
     Indexing indexing;
     int64_t there[FERRY_MAX_RANK], back[FERRY_MAX_RANK];
     const Sym *shape[FERRY_MAX_RANK];
-    describe(node, &indexing);
+    indexing_describe(node, &indexing);
     if (indexing.count == 1) {
         const char *inputs[] = {lower_input(o, node, 0), onnx_name(o, indexing.items[0])};
         const Attr axis = ATTR_I("axis", indexing.first[0]);
@@ -121,8 +59,8 @@ void lower_index(Onnx *o, const Node *node) {
     inputs[0] =
         transpose(o, lower_input(o, node, 0), self->dtype, self->rank, indexing.first, shape);
     inputs[1] = coordinates(o, &indexing);
-    place_order(&indexing, there, back);
-    if (is_order(there, indexing.chosen)) {
+    indexing_order(&indexing, there, back);
+    if (indexing_in_order(there, indexing.chosen)) {
         RESULT_PLAIN(o, "GatherND", inputs);
         return;
     }
@@ -140,7 +78,7 @@ void lower_index_put(Onnx *o, const Node *node) {
     int64_t there[FERRY_MAX_RANK], back[FERRY_MAX_RANK], restored[FERRY_MAX_RANK];
     const Sym *shape[FERRY_MAX_RANK];
     const Attr reduction = ATTR_S("reduction", node->args[3].boolean ? "add" : "none");
-    describe(node, &indexing);
+    indexing_describe(node, &indexing);
     memcpy(shape, self->shape, self->rank * sizeof *shape);
     const char *inputs[3] = {
         transpose(o, lower_input(o, node, 0), self->dtype, self->rank, indexing.first, shape),
@@ -151,9 +89,9 @@ void lower_index_put(Onnx *o, const Node *node) {
         inputs[2] = onnx_helper(o, "Expand", spread, 2, NULL, 0, self->dtype, indexing.chosen,
                                 indexing.shape);
     }
-    place_order(&indexing, there, back);
+    indexing_order(&indexing, there, back);
     inputs[2] = transpose(o, inputs[2], self->dtype, indexing.chosen, back, indexing.shape);
-    if (is_order(indexing.first, self->rank)) {
+    if (indexing_in_order(indexing.first, self->rank)) {
         onnx_result(o, "ScatterND", inputs, 3, &reduction, 1);
         return;
     }

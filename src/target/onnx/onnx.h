@@ -37,11 +37,6 @@ ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile
 /* The bytes that the data file will have. */
 uint64_t onnx_data_size(const Program *program, const OnnxOptions *options);
 
-/* The names of the model's inputs and outputs: the leaf paths, with "input." and "output." before a
- * name that is on both sides. In the program's arena. */
-const char *onnx_input_name(Program *program, size_t index);
-const char *onnx_output_name(Program *program, size_t index);
-
 /* Is there a lowering for `op` at some opset? (`ferry ops`) */
 bool onnx_supports(Op op);
 

@@ -28,27 +28,6 @@ ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_e
     return pass_legalize(program, "onnx", accepts, &probe, error);
 }
 
-/* ---- names of inputs and outputs ---- */
-
-static bool is_port(const Port *ports, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(ports[i].name, name) == 0) return true;
-    }
-    return false;
-}
-
-const char *onnx_input_name(Program *program, size_t index) {
-    const char *name = program->inputs.items[index].name;
-    bool twin = is_port(program->outputs.items, program->outputs.count, name);
-    return twin ? arena_format(&program->arena, "input.%s", name) : name;
-}
-
-const char *onnx_output_name(Program *program, size_t index) {
-    const char *name = program->outputs.items[index].name;
-    bool twin = is_port(program->inputs.items, program->inputs.count, name);
-    return twin ? arena_format(&program->arena, "output.%s", name) : name;
-}
-
 /* ---- where weights go ---- */
 
 typedef struct Placement {
@@ -175,30 +154,6 @@ static ferry_status write_initializers(Onnx *o, OutputFile *data, uint64_t *data
 
 /* ---- the graph ---- */
 
-/* Find an input, or the source of a data-dependent symbol, for every symbol. */
-static bool find_dimensions(Onnx *o) {
-    const Program *program = o->program;
-    size_t symbols = program->symbols.symbols.count;
-    o->dimension_input = ARENA_ARRAY(&o->arena, const Value *, symbols);
-    o->dimension_index = ARENA_ARRAY(&o->arena, int, symbols);
-    if (!o->dimension_input || !o->dimension_index) return false;
-    for (size_t i = 0; i < program->inputs.count; i++) {
-        const Value *value = program->inputs.items[i].value;
-        for (uint32_t d = 0; d < value->rank; d++) {
-            const Sym *size = value->shape[d];
-            if (size->kind != SYM_SYMBOL || o->dimension_input[size->value]) continue;
-            o->dimension_input[size->value] = value;
-            o->dimension_index[size->value] = (int)d;
-        }
-    }
-    for (size_t i = 0; i < program->sources.count; i++) {
-        const SymSource *source = &program->sources.items[i];
-        o->dimension_input[source->symbol->value] = source->value;
-        o->dimension_index[source->symbol->value] = source->dim;
-    }
-    return true;
-}
-
 /* Give the values that become inputs and outputs their names. An output that is an input, a weight,
  * or another output too is copied by an Identity; `copied[i]` says so. */
 static bool name_ports(Onnx *o, bool *copied) {
@@ -206,12 +161,12 @@ static bool name_ports(Onnx *o, bool *copied) {
     o->names = ARENA_ARRAY(&o->arena, const char *, program->value_count);
     if (!o->names) return false;
     for (size_t i = 0; i < program->inputs.count; i++) {
-        o->names[program->inputs.items[i].value->id] = onnx_input_name(program, i);
+        o->names[program->inputs.items[i].value->id] = signature_input(program, i);
     }
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Value *value = program->outputs.items[i].value;
         copied[i] = value->kind != VALUE_NODE || o->names[value->id];
-        if (!copied[i]) o->names[value->id] = onnx_output_name(program, i);
+        if (!copied[i]) o->names[value->id] = signature_output(program, i);
     }
     return true;
 }
@@ -231,7 +186,7 @@ static void lower_nodes(Onnx *o, const bool *copied) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         if (!copied[i]) continue;
         const char *from = onnx_name(o, program->outputs.items[i].value);
-        const char *to = onnx_output_name(program, i);
+        const char *to = signature_output(program, i);
         onnx_node(o, "Identity", &from, 1, &to, 1, NULL, 0);
     }
 }
@@ -240,7 +195,7 @@ static void append_ports(Buffer *graph, uint32_t field, Program *program, const 
                          size_t count) {
     for (size_t i = 0; i < count; i++) {
         const char *name =
-            field == GRAPH_INPUT ? onnx_input_name(program, i) : onnx_output_name(program, i);
+            field == GRAPH_INPUT ? signature_input(program, i) : signature_output(program, i);
         const Value *value = ports[i].value;
         onnx_value_info(graph, field, name, value->dtype, value->rank, value->shape);
     }
@@ -290,7 +245,8 @@ ferry_status onnx_write(Program *program, const OnnxOptions *options, OutputFile
     Onnx o = {.program = program, .options = options, .error = error};
     Buffer bytes = {0};
     bool *copied = ARENA_ARRAY(&o.arena, bool, program->outputs.count);
-    if (!copied || !find_dimensions(&o) || !name_ports(&o, copied)) {
+    o.dimensions = signature_dimensions(program, &o.arena);
+    if (!copied || !o.dimensions || !name_ports(&o, copied)) {
         onnx_fail(&o, FERRY_OUT_OF_MEMORY, "out of memory");
     }
     if (o.status == FERRY_OK) lower_nodes(&o, copied);

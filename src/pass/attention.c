@@ -1,0 +1,63 @@
+/* Attention for targets whose operation has less than ATen's: no grouped heads, no bool masks, no
+ * implied causal mask. The operation stays whole; what it is given changes. */
+#include "pass/attention.h"
+#include "base/error.h"
+#include "pass/pass.h"
+
+/* The most negative finite number of a dtype, which a mask adds to a score. */
+static double lowest(ferry_dtype dtype) {
+    if (dtype == FERRY_F16) return -65504.0;
+    if (dtype == FERRY_BF16) return -3.3895313892515355e38;
+    return -3.4028234663852886e38;
+}
+
+Value *attention_causal_mask(Builder *b, const Sym *queries, const Sym *keys) {
+    Value *rows = build_unsqueeze(b, build_arange(b, build_const(b, 0), queries, FERRY_I64), 1);
+    Value *columns = build_unsqueeze(b, build_arange(b, build_const(b, 0), keys, FERRY_I64), 0);
+    Value *visible = build_binary(b, OP_LE, columns, rows);
+    return build_unsqueeze(b, build_unsqueeze(b, visible, 0), 0);
+}
+
+Value *attention_added_mask(Builder *b, Value *mask, ferry_dtype dtype) {
+    Value *none = build_full(b, NULL, 0, 0, dtype);
+    Value *hidden = build_full(b, NULL, 0, lowest(dtype), dtype);
+    return build_where(b, mask, none, hidden);
+}
+
+/* Each head `times` times in a row: [batch, heads, length, size] to as many heads as queries have. */
+static Value *repeat_heads(Builder *b, Value *x, const Sym *heads) {
+    SymTable *symbols = &b->program->symbols;
+    const Sym *wide[] = {x->shape[0], x->shape[1], sym_floordiv(symbols, heads, x->shape[1]),
+                         x->shape[2], x->shape[3]};
+    const Sym *shape[] = {x->shape[0], heads, x->shape[2], x->shape[3]};
+    if (x->shape[1] == heads) return x;
+    return build_view(b, build_expand(b, build_unsqueeze(b, x, 2), wide, 5), shape, 4);
+}
+
+static void make_plain(Builder *b, Node *node) {
+    Value *query = node->args[0].tensor;
+    Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
+    if (node->args[4].boolean) {
+        mask = attention_causal_mask(b, query->shape[2], node->args[1].tensor->shape[2]);
+    }
+    if (mask && mask->dtype == FERRY_BOOL) mask = attention_added_mask(b, mask, query->dtype);
+    for (uint32_t i = 1; i < 3; i++) {
+        node->args[i] = arg_tensor(repeat_heads(b, node->args[i].tensor, query->shape[1]));
+    }
+    node->args[3] = arg_tensor(mask);
+    node->args[4] = arg_bool(false);
+    node->args[6] = arg_bool(false);
+}
+
+ferry_status pass_plain_attention(Program *program, ferry_error *error) {
+    for (Node *node = program->first; node; node = node->next) {
+        if (node->op != OP_ATTENTION) continue;
+        Builder b = build_start(program, error);
+        b.before = node;
+        b.scope = node->scope;
+        make_plain(&b, node);
+        TRY(build_finish(&b));
+    }
+    program_sweep(program);
+    return program_health(program, error);
+}
