@@ -37,8 +37,7 @@ size_t openvino_output_count(const OpenVinoSession *session);
 const char *openvino_output_name(const OpenVinoSession *session, size_t index);
 
 /* Run on `inputs`, matched by name (extra tensors are ignored; a missing one is INVALID_ARGUMENT with
- * its name). Inputs are read in place; an output whose shape is fixed is computed in place. `*outputs` is
- * owned by the caller. A stateful model goes on from where the last run ended. */
+ * its name). Inputs are read in place. `*outputs` is owned by the caller. A stateful model goes on from where the last run ended. */
 ferry_status openvino_run(OpenVinoSession *session, const ferry_tensors *inputs,
                           ferry_tensors **outputs, ferry_error *error);
 

@@ -16,6 +16,7 @@ ferry_status ov_check(const OpenVino *runtime, OvStatus status, const char *wher
     char text[900];
     const char *message = runtime->api.get_last_err_msg();
     snprintf(text, sizeof text, "%s", message ? message : "");
+    if (message) runtime->api.free(message);
     size_t length = strlen(text);
     while (length && strchr("\n ", text[length - 1])) text[--length] = 0;
     for (char *next = text; *next; next++) {

@@ -35,7 +35,7 @@ typedef struct OvShape {
 
 /* FUNCTION(result, name, parameters) */
 #define OV_FUNCTIONS(FUNCTION)                                                                     \
-    FUNCTION(const char *, get_last_err_msg, (void))                                               \
+    FUNCTION(const char *, get_last_err_msg, (void)) /* to be freed */                             \
     FUNCTION(OvStatus, get_openvino_version, (OvVersion * version))                                \
     FUNCTION(void, version_free, (OvVersion * version))                                            \
     FUNCTION(void, free, (const char *text))                                                       \
@@ -54,18 +54,12 @@ typedef struct OvShape {
     FUNCTION(OvStatus, compiled_model_outputs_size, (const OvCompiled *compiled, size_t *count))   \
     FUNCTION(OvStatus, compiled_model_input_by_index,                                              \
              (const OvCompiled *compiled, size_t index, OvPort **port))                            \
-    FUNCTION(OvStatus, compiled_model_output_by_index,                                             \
-             (const OvCompiled *compiled, size_t index, OvPort **port))                            \
-    FUNCTION(OvStatus, port_get_any_name, (const OvPort *port, char **name))                       \
     FUNCTION(OvStatus, port_get_element_type, (const OvPort *port, OvElementType *type))           \
-    FUNCTION(OvStatus, const_port_get_shape, (const OvPort *port, OvShape *shape))                 \
     FUNCTION(void, output_const_port_free, (OvPort * port))                                        \
     FUNCTION(OvStatus, compiled_model_create_infer_request,                                        \
              (const OvCompiled *compiled, OvRequest **request))                                    \
     FUNCTION(void, infer_request_free, (OvRequest * request))                                      \
     FUNCTION(OvStatus, infer_request_set_input_tensor_by_index,                                    \
-             (OvRequest * request, size_t index, const OvTensor *tensor))                          \
-    FUNCTION(OvStatus, infer_request_set_output_tensor_by_index,                                   \
              (OvRequest * request, size_t index, const OvTensor *tensor))                          \
     FUNCTION(OvStatus, infer_request_get_output_tensor_by_index,                                   \
              (const OvRequest *request, size_t index, OvTensor **tensor))                          \
@@ -73,6 +67,7 @@ typedef struct OvShape {
     FUNCTION(OvStatus, tensor_create_from_host_ptr,                                                \
              (OvElementType type, OvShape shape, void *data, OvTensor **tensor))                   \
     FUNCTION(OvStatus, tensor_get_shape, (const OvTensor *tensor, OvShape *shape))                 \
+    FUNCTION(OvStatus, tensor_get_size, (const OvTensor *tensor, size_t *count))                   \
     FUNCTION(OvStatus, tensor_get_element_type, (const OvTensor *tensor, OvElementType *type))     \
     FUNCTION(OvStatus, tensor_data, (const OvTensor *tensor, void **data))                         \
     FUNCTION(void, tensor_free, (OvTensor * tensor))                                               \
@@ -91,15 +86,6 @@ struct OpenVino {
     OvCore *core;
 };
 
-/* An input or output of a model. */
-typedef struct OvSlot {
-    const char *name;
-    ferry_dtype dtype;
-    bool is_fixed; /* its shape is known: */
-    size_t rank;
-    int64_t shape[FERRY_MAX_RANK];
-} OvSlot;
-
 struct OpenVinoSession {
     Arena arena;
     OpenVino *runtime;
@@ -107,7 +93,8 @@ struct OpenVinoSession {
     OvCompiled *compiled;
     OvRequest *request; /* holds the state */
     size_t input_count, output_count;
-    OvSlot *inputs, *outputs;
+    const char **inputs, **outputs;
+    ferry_dtype *input_dtypes;
 };
 
 /* FERRY_OK for 0. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>". */

@@ -112,55 +112,28 @@ static ferry_status compile(OpenVinoSession *session, const OpenVinoOptions *opt
 
 /* ---- inputs and outputs ---- */
 
-/* A shape that is not fixed is an error of the runtime, and none here. */
-static void read_shape(const OpenVino *runtime, const OvPort *port, OvSlot *slot) {
-    OvShape shape = {0};
-    if (runtime->api.const_port_get_shape(port, &shape) != 0) return;
-    if (shape.rank >= 0 && shape.rank <= FERRY_MAX_RANK) {
-        slot->is_fixed = true;
-        slot->rank = (size_t)shape.rank;
-        if (slot->rank) memcpy(slot->shape, shape.dims, slot->rank * sizeof *slot->shape);
-    }
-    runtime->api.shape_free(&shape);
-}
-
-static ferry_status read_slot(OpenVinoSession *session, const OvPort *port, OvSlot *slot,
-                              ferry_error *error) {
-    const OpenVino *runtime = session->runtime;
-    char *name = NULL;
+/* The type of input `index`, which must be one that ferry has. */
+static ferry_status read_type(OpenVinoSession *session, size_t index, ferry_error *error) {
+    const OvApi *api = &session->runtime->api;
+    const char *name = session->inputs[index], *what = "cannot read the type of the input";
+    OvPort *port = NULL;
     OvElementType type = 0;
-    TRY(ov_check(runtime, runtime->api.port_get_any_name(port, &name), session->path,
-                 "an input or output of the model has no name", error));
-    slot->name = arena_string(&session->arena, name);
-    runtime->api.free(name);
-    TRY(ov_check(runtime, runtime->api.port_get_element_type(port, &type), slot->name,
-                 "cannot read the type of the input or output", error));
-    slot->dtype = ov_dtype(type);
-    read_shape(runtime, port, slot);
-    if (slot->dtype != FERRY_DTYPE_NONE) return FERRY_OK;
-    return error_set(error, FERRY_UNSUPPORTED, slot->name,
-                     "the input or output has OpenVINO's element type %d, which ferry does not have",
-                     type);
+    TRY(ov_check(session->runtime,
+                 api->compiled_model_input_by_index(session->compiled, index, &port), name, what,
+                 error));
+    ferry_status status = ov_check(session->runtime, api->port_get_element_type(port, &type), name,
+                                   what, error);
+    api->output_const_port_free(port);
+    if (status != FERRY_OK) return status;
+    session->input_dtypes[index] = ov_dtype(type);
+    if (session->input_dtypes[index] != FERRY_DTYPE_NONE) return FERRY_OK;
+    return error_set(error, FERRY_UNSUPPORTED, name,
+                     "the input has OpenVINO's element type %d, which ferry does not have", type);
 }
 
-typedef OvStatus (*GetPort)(const OvCompiled *, size_t, OvPort **);
-
-static ferry_status read_slots(OpenVinoSession *session, GetPort get_port, size_t count,
-                               OvSlot **out, ferry_error *error) {
-    *out = ARENA_ARRAY(&session->arena, OvSlot, count);
-    if (!*out) return error_memory(error, session->path, 0);
-    ferry_status status = FERRY_OK;
-    for (size_t i = 0; status == FERRY_OK && i < count; i++) {
-        OvPort *port = NULL;
-        TRY(ov_check(session->runtime, get_port(session->compiled, i, &port), session->path,
-                     "cannot read the model's inputs and outputs", error));
-        status = read_slot(session, port, &(*out)[i], error);
-        session->runtime->api.output_const_port_free(port);
-    }
-    return status;
-}
-
-static ferry_status read_signature(OpenVinoSession *session, ferry_error *error) {
+/* The names are the file's: the runtime only tells all names of a tensor, in no order. */
+static ferry_status read_signature(OpenVinoSession *session, const OpenvinoNames *names,
+                                   ferry_error *error) {
     const OpenVino *runtime = session->runtime;
     const OvApi *api = &runtime->api;
     const char *what = "cannot count the model's inputs and outputs";
@@ -169,11 +142,19 @@ static ferry_status read_signature(OpenVinoSession *session, ferry_error *error)
     TRY(ov_check(runtime,
                  api->compiled_model_outputs_size(session->compiled, &session->output_count),
                  session->path, what, error));
-    TRY(read_slots(session, api->compiled_model_input_by_index, session->input_count,
-                   &session->inputs, error));
-    TRY(read_slots(session, api->compiled_model_output_by_index, session->output_count,
-                   &session->outputs, error));
-    return session->arena.failed ? error_memory(error, session->path, 0) : FERRY_OK;
+    if (session->input_count != names->input_count ||
+        session->output_count != names->output_count) {
+        return error_set(error, FERRY_RUNTIME_FAILED, session->path,
+                         "OpenVINO found %zu inputs and %zu outputs in a model that has %zu and %zu",
+                         session->input_count, session->output_count, names->input_count,
+                         names->output_count);
+    }
+    session->inputs = names->inputs;
+    session->outputs = names->outputs;
+    session->input_dtypes = ARENA_ARRAY(&session->arena, ferry_dtype, session->input_count);
+    if (session->arena.failed) return error_memory(error, session->path, 0);
+    for (size_t i = 0; i < session->input_count; i++) TRY(read_type(session, i, error));
+    return FERRY_OK;
 }
 
 /* The state lives in the request: there is no other way to reset it in the C API. */
@@ -193,13 +174,14 @@ ferry_status openvino_open(OpenVino *runtime, const char *path, const OpenVinoOp
     if (!path_exists(path)) {
         return error_set(error, FERRY_NOT_FOUND, path, "the model file does not exist");
     }
-    TRY(openvino_validate(path, error));
     OpenVinoSession *session = calloc(1, sizeof *session);
     if (!session) return error_memory(error, path, sizeof *session);
     session->runtime = runtime;
     session->path = arena_string(&session->arena, path);
-    ferry_status status = compile(session, options, error);
-    if (status == FERRY_OK) status = read_signature(session, error);
+    OpenvinoNames names;
+    ferry_status status = openvino_validate(path, &session->arena, &names, error);
+    if (status == FERRY_OK) status = compile(session, options, error);
+    if (status == FERRY_OK) status = read_signature(session, &names, error);
     if (status == FERRY_OK) status = openvino_reset(session, error);
     if (status == FERRY_OK)
         *out = session;
@@ -221,7 +203,7 @@ size_t openvino_input_count(const OpenVinoSession *session) {
 }
 
 const char *openvino_input_name(const OpenVinoSession *session, size_t index) {
-    return index < session->input_count ? session->inputs[index].name : NULL;
+    return index < session->input_count ? session->inputs[index] : NULL;
 }
 
 size_t openvino_output_count(const OpenVinoSession *session) {
@@ -229,5 +211,5 @@ size_t openvino_output_count(const OpenVinoSession *session) {
 }
 
 const char *openvino_output_name(const OpenVinoSession *session, size_t index) {
-    return index < session->output_count ? session->outputs[index].name : NULL;
+    return index < session->output_count ? session->outputs[index] : NULL;
 }

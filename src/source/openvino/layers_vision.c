@@ -61,19 +61,45 @@ void net_read_convolution(Import *im, const OnnxNode *node) {
     if (import_ok(im)) read_convolution(im, &retold.node);
 }
 
+/* The number at place `i` of a list; `otherwise` when it has none. */
+static int64_t item(const OnnxAttr *list, size_t i, int64_t otherwise) {
+    return list && i < list->count ? (int64_t)list->list[i] : otherwise;
+}
+
+/* Padding behind the input alone, as much as lets every window in that begins inside: what ceil_mode is
+ * without padding, for any size. */
+static bool is_ceil_mode(Import *im, const OnnxNode *node, const OnnxAttr *kernel) {
+    const OnnxAttr *before = import_attr(im, node, "pads_begin", ONNX_INTS);
+    const OnnxAttr *behind = import_attr(im, node, "pads_end", ONNX_INTS);
+    const OnnxAttr *strides = import_attr(im, node, "strides", ONNX_INTS);
+    const OnnxAttr *dilations = import_attr(im, node, "dilations", ONNX_INTS);
+    bool any = false;
+    for (size_t i = 0; i < kernel->count; i++) {
+        int64_t stride = item(strides, i, 1), size = item(kernel, i, 1), reach;
+        if (__builtin_mul_overflow(item(dilations, i, 1), size - 1, &reach)) return false;
+        int64_t least = stride < reach + 1 ? stride - 1 : reach;
+        if (item(before, i, 0) != 0 || item(behind, i, 0) != least) return false;
+        any |= least != 0;
+    }
+    return any;
+}
+
 void net_read_pool(Import *im, const OnnxNode *node) {
     Retold retold;
     const OnnxAttr *kernel = import_attr(im, node, "kernel", ONNX_INTS);
     const char *rounding = import_string(im, node, "rounding_type", "floor");
     bool ceil = strcmp(rounding, "ceil_torch") == 0;
-    if (!ceil && strcmp(rounding, "floor") != 0) import_unsupported(im, "rounding by \"%s\"", rounding);
+    bool count_pads = !import_int(im, node, "exclude-pad", 1);
+    if (!ceil && strcmp(rounding, "floor") != 0)
+        import_unsupported(im, "rounding by \"%s\"", rounding);
     if (!kernel) import_bad(im, "the attribute \"kernel\" is missing");
     if (!import_ok(im)) return;
     reader_retell(node, "0", &retold);
     reader_set_ints(im, &retold, "kernel_shape", (const int64_t *)kernel->list, kernel->count);
-    reader_set_int(&retold, "ceil_mode", ceil);
-    reader_set_int(&retold, "count_include_pad", !import_int(im, node, "exclude-pad", 1));
-    set_pads(im, node, &retold);
+    reader_set_int(&retold, "count_include_pad", count_pads);
+    bool widened = !ceil && !count_pads && is_ceil_mode(im, node, kernel);
+    if (!widened) set_pads(im, node, &retold);
+    reader_set_int(&retold, "ceil_mode", ceil || widened);
     if (import_ok(im)) read_pool(im, &retold.node);
 }
 

@@ -253,6 +253,29 @@ static ferry_status order_layers(Net *net) {
     return FERRY_OK;
 }
 
+/* ---- names ---- */
+
+/* The first of a list of tensor names, in which a comma of a name is escaped. */
+static const char *first_name(const char *names, Arena *arena) {
+    char *name = arena_copy(arena, names, strlen(names) + 1), *end = name;
+    for (; name && *names && *names != ','; names++) {
+        if (*names == '\\' && names[1] == ',') names++;
+        *end++ = *names;
+    }
+    if (name) *end = 0;
+    return name ? name : "";
+}
+
+const char *net_port_name(const NetLayer *layer, Arena *arena) {
+    const char *names = xml_value(layer->element, "output_names");
+    if (layer->output_count) names = layer->outputs[0].names;
+    if (!names && layer->input_count) {
+        names = layer->inputs[0].from->outputs[layer->inputs[0].output].names;
+    }
+    const char *name = first_name(names ? names : "", arena);
+    return *name ? name : arena_string(arena, layer->name);
+}
+
 /* ---- the model ---- */
 
 static ferry_status read_net(Net *net, const XmlElement *root, Map *ids) {

@@ -70,6 +70,10 @@ typedef struct NetConstant {
 /* What a Const layer says, checked against the weights. */
 ferry_status net_constant(const Net *net, const NetLayer *layer, NetConstant *out);
 
+/* What a Parameter or Result is called: the first name of its tensor, or that of the layer. In the
+ * arena. */
+const char *net_port_name(const NetLayer *layer, Arena *arena);
+
 /* "f32" as a dtype; FERRY_DTYPE_NONE for a type that ferry does not have. */
 ferry_dtype net_dtype(const char *type);
 

@@ -28,8 +28,15 @@ ferry_status openvino_read_model(const MappedFile *model, const MappedFile *weig
                                  const OpenvinoInputs *inputs, Program *program,
                                  ferry_error *error);
 
+/* What the inputs and outputs are called, in the order that OpenVINO has them in. */
+typedef struct OpenvinoNames {
+    const char **inputs, **outputs;
+    size_t input_count, output_count;
+} OpenvinoNames;
+
 /* Check what OpenVINO relies on without checking it: that the file is well-formed, that its edges join
- * ports that exist, and that its constants are inside of the .bin. */
-ferry_status openvino_validate(const char *path, ferry_error *error);
+ * ports that exist, and that its constants are inside of the .bin. The names are in the arena. */
+ferry_status openvino_validate(const char *path, Arena *arena, OpenvinoNames *out,
+                               ferry_error *error);
 
 #endif

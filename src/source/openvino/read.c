@@ -5,19 +5,7 @@
 
 #include <string.h>
 
-/* ---- names and sizes ---- */
-
-/* The first of a list of tensor names, in which a comma of a name is escaped. */
-static const char *first_name(Import *im, const char *names) {
-    Buffer text = {0};
-    for (; *names && *names != ','; names++) {
-        if (*names == '\\' && names[1] == ',') names++;
-        buffer_append(&text, names, 1);
-    }
-    const char *name = arena_string(&im->b.program->arena, buffer_string(&text));
-    buffer_free(&text);
-    return name;
-}
+/* ---- sizes ---- */
 
 /* What the caller says about an input. */
 static const ferry_port *find_port(const Reader *reader, const char *name) {
@@ -75,8 +63,7 @@ static void read_parameter(Reader *reader, NetLayer *layer) {
     if (!shape) import_bad(im, "the attribute \"shape\" is missing");
     if (!import_ok(im)) return;
     uint32_t rank = count_dims(shape);
-    const char *name = first_name(im, layer->outputs[0].names);
-    if (!*name) name = layer->name;
+    const char *name = net_port_name(layer, &im->b.program->arena);
     if (rank > FERRY_MAX_RANK || strcmp(shape, "...") == 0) {
         import_unsupported(im, "the shape \"%s\": expected at most %d sizes", shape,
                            FERRY_MAX_RANK);
@@ -109,15 +96,13 @@ static void read_parameter(Reader *reader, NetLayer *layer) {
 
 static void read_result(Reader *reader, NetLayer *layer) {
     Import *im = &reader->im;
-    const char *names = xml_value(layer->element, "output_names");
     if (layer->input_count != 1) {
         import_bad(im, "expected one input");
         return;
     }
     const NetInput *input = &layer->inputs[0];
     OnnxValue *made = input->from->values ? input->from->values[input->output] : NULL;
-    const char *name = first_name(im, names ? names : input->from->outputs[input->output].names);
-    if (!*name) name = layer->name;
+    const char *name = net_port_name(layer, &im->b.program->arena);
     if (!made)
         import_unsupported(im, "its input is no tensor that can be made");
     else
@@ -219,14 +204,31 @@ ferry_status openvino_read(const char *path, const OpenvinoInputs *inputs, Mappe
     return openvino_read_model(model, weights, inputs, program, error);
 }
 
-ferry_status openvino_validate(const char *path, ferry_error *error) {
+/* The names of the layers of a type. */
+static bool read_names(const Net *net, const char *type, Arena *arena, const char ***names,
+                       size_t *count) {
+    *names = ARENA_ARRAY(arena, const char *, net->count);
+    *count = 0;
+    for (size_t i = 0; *names && i < net->count; i++) {
+        if (!is_type(&net->layers[i], type)) continue;
+        (*names)[(*count)++] = net_port_name(&net->layers[i], arena);
+    }
+    return !arena->failed;
+}
+
+ferry_status openvino_validate(const char *path, Arena *arena, OpenvinoNames *out,
+                               ferry_error *error) {
     MappedFiles files = {0};
-    Arena arena = {0};
+    Arena scratch = {0};
     const MappedFile *model, *weights;
     Net net;
     ferry_status status = net_map(path, &files, &model, &weights, error);
-    if (status == FERRY_OK) status = net_parse(model, weights, &arena, &net, error);
-    arena_free(&arena);
+    if (status == FERRY_OK) status = net_parse(model, weights, &scratch, &net, error);
+    if (status == FERRY_OK &&
+        (!read_names(&net, "Parameter", arena, &out->inputs, &out->input_count) ||
+         !read_names(&net, "Result", arena, &out->outputs, &out->output_count)))
+        status = error_memory(error, path, 0);
+    arena_free(&scratch);
     files_unmap(&files);
     return status;
 }
