@@ -29,6 +29,7 @@ typedef struct Ir {
     IrPort *states;        /* by value id: what a state was before its order changed */
     const Recipe **stored; /* by value id, of weights: what the .bin has, */
     uint64_t *offsets;     /* and where */
+    const MappedFile *linked;    /* the .bin, when it is one */
     const Dimension *dimensions; /* by symbol */
     const Node *node;            /* being lowered */
     const char *label;           /* of the next layer, instead of the node's own */

@@ -94,15 +94,27 @@ static IrPort elements(Ir *ir, ferry_dtype dtype, const void *bytes, uint32_t co
     return whole_numbers(ir, values, count);
 }
 
+static bool is_zero(const unsigned char *bytes) {
+    return !(bytes[0] | bytes[1] | bytes[2] | bytes[3]);
+}
+
+/* Four bytes of the file that are 0. A fusion wants a real Const for the axis of a Gather; a safetensors
+ * file begins with a length whose upper half is one. */
+static bool find_zero(const MappedFile *file, uint64_t *place) {
+    for (*place = 4; *place + 4 <= file->size && *place < 1 << 16; ++*place) {
+        if (is_zero(file->bytes + *place)) return true;
+    }
+    return false;
+}
+
 IrPort ir_computed_constant(Ir *ir, ferry_dtype dtype, uint32_t rank, const int64_t *shape,
                             const void *bytes, size_t size) {
     uint32_t count = (uint32_t)(size / ferry_dtype_size(dtype));
     ferry_dtype made;
     if (size == 0) return ir_const(ir, dtype, rank, shape, 0, 0);
-    /* A fusion wants a real Const for the axis of a Gather. The upper half of the length with which a
-     * safetensors file begins is 0. */
-    if (dtype == FERRY_I32 && rank == 0 && *(const int32_t *)bytes == 0) {
-        return ir_const(ir, dtype, 0, NULL, 4, 4);
+    uint64_t place;
+    if (dtype == FERRY_I32 && rank == 0 && is_zero(bytes) && find_zero(ir->linked, &place)) {
+        return ir_const(ir, dtype, 0, NULL, place, 4);
     }
     IrPort port = elements(ir, dtype, bytes, count, &made);
     if (made != dtype) port = ir_convert(ir, port, dtype);

@@ -14,6 +14,7 @@ static const char BEAM_INDEX[] = "beam_idx";
 typedef struct Match {
     bool *caches[2]; /* by input and by output: is a leaf of a cache */
     bool *gone[2];
+    const uint32_t *uses; /* by value id */
 } Match;
 
 static int find_port(const Port *ports, size_t count, const bool *caches, const char *name) {
@@ -45,6 +46,10 @@ static bool match_ports(Program *program, Match *match) {
         if (input < 0) continue; /* a counter that only tells */
         Value *before = program->inputs.items[input].value;
         if (before == output->value) continue; /* stays as it is: an input, and no output */
+        if (match->uses[before->id] == 0) {     /* nobody reads what the last run left */
+            match->gone[1][i] = false;
+            continue;
+        }
         if (!can_follow(before, output->value)) return false;
         match->gone[0][input] = true;
         VEC_PUSH(&program->states, (State){output->name, before, output->value});
@@ -77,6 +82,7 @@ ferry_status state_keep(Program *program, ferry_error *error) {
         match.caches[side] = ARENA_ARRAY(&scratch, bool, counts[side]);
         match.gone[side] = ARENA_ARRAY(&scratch, bool, counts[side]);
     }
+    match.uses = program_uses(program, &scratch);
     ferry_status status = FERRY_OK;
     if (scratch.failed) {
         status = error_memory(error, program->architecture, 0);

@@ -52,7 +52,7 @@ ferry_status openvino_linked_file(const Program *program, const MappedFile **fil
         if (*file && found != *file) {
             return error_set(error, FERRY_UNSUPPORTED, found->path,
                              "an OpenVINO model has one weights file, and this checkpoint is in "
-                             "several: linking needs a single safetensors file; use --weights copy");
+                             "several: linking needs all weights in one; use --weights copy");
         }
         *file = found;
     }

@@ -114,6 +114,7 @@ ferry_status openvino_write(Program *program, const OpenvinoOptions *options, Ou
                             OutputFile *bin, OpenvinoSizes *sizes, ferry_error *error) {
     Ir ir = {.program = program, .options = options, .error = error};
     Buffer bytes = {0};
+    if (options->link) TRY(openvino_linked_file(program, &ir.linked, error));
     if (!prepare(&ir)) ir_fail(&ir, FERRY_OUT_OF_MEMORY, "out of memory");
     if (ir.status == FERRY_OK) add_layers(&ir);
     if (ir.status == FERRY_OK) append_model(&ir, &bytes);
