@@ -84,7 +84,7 @@ static enum XML_Status parse(XML_Parser parser, const char *bytes, size_t size) 
 }
 
 ferry_status xml_read(const void *bytes, size_t size, const char *path, Arena *arena,
-                       const XmlElement **root, ferry_error *error) {
+                      const XmlElement **root, ferry_error *error) {
     Reader reader = {.parser = XML_ParserCreate("UTF-8"), .arena = arena};
     *root = NULL;
     if (!reader.parser) return error_memory(error, path, 0);
@@ -96,8 +96,8 @@ ferry_status xml_read(const void *bytes, size_t size, const char *path, Arena *a
         enum XML_Error code = XML_GetErrorCode(reader.parser);
         const char *problem = reader.problem ? reader.problem : XML_ErrorString(code);
         unsigned long line = XML_GetCurrentLineNumber(reader.parser);
-        status = error_set(error, FERRY_BAD_FORMAT, path, "not valid XML: line %lu: %s", line,
-                           problem);
+        status =
+            error_set(error, FERRY_BAD_FORMAT, path, "not valid XML: line %lu: %s", line, problem);
         if (code == XML_ERROR_NO_MEMORY) status = error_memory(error, path, 0);
     }
     XML_ParserFree(reader.parser);

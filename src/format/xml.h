@@ -26,7 +26,7 @@ struct XmlElement {
 
 /* The root of a document in UTF-8, in the arena. BAD_FORMAT names `path`, the line and the mistake. */
 ferry_status xml_read(const void *bytes, size_t size, const char *path, Arena *arena,
-                       const XmlElement **root, ferry_error *error);
+                      const XmlElement **root, ferry_error *error);
 
 /* The value of an attribute; NULL when the element (NULL: none) does not have it. */
 const char *xml_value(const XmlElement *element, const char *name);

@@ -41,7 +41,7 @@ static void what_is_no_library_is_said(void **state) {
                  "cannot load the library");
     assert_fails(openvino_load("/lib/x86_64-linux-gnu/libm.so.6", &loaded, &error),
                  path_exists("/lib/x86_64-linux-gnu/libm.so.6") ? FERRY_BAD_FORMAT
-                                                                 : FERRY_RUNTIME_MISSING,
+                                                                : FERRY_RUNTIME_MISSING,
                  &error, "OpenVINO");
     setenv("FERRY_OPENVINO", "/nowhere/ov", 1);
     assert_fails(openvino_load(NULL, &loaded, &error), FERRY_RUNTIME_MISSING, &error,
@@ -142,8 +142,7 @@ static void every_type_and_rank_passes_through(void **state) {
 static OpenVinoSession *open_sum(void) {
     static const float zeros[2];
     NetText net = {0};
-    const char *variable =
-        "variable_id=\"total\" variable_type=\"f32\" variable_shape=\"1,2\"";
+    const char *variable = "variable_id=\"total\" variable_type=\"f32\" variable_shape=\"1,2\"";
     int x = net_input(&net, "x", "f32", "1,2");
     int first = net_constant_at(&net, "f32", "1,2", 0, sizeof zeros);
     char inputs[32];
@@ -247,7 +246,8 @@ static int load_library(void **state) {
     const char *library = getenv("FERRY_TEST_OPENVINO");
     ferry_error error = {0};
     if (!library || !*library) return 0;
-    setenv("TBB_ENABLE_SANITIZERS", "1", 1); /* its threads load a library in a way that ASan refuses */
+    setenv("TBB_ENABLE_SANITIZERS", "1",
+           1); /* its threads load a library in a way that ASan refuses */
     if (openvino_load(library, &runtime, &error) == FERRY_OK) return 0;
     print_error("%s: %s\n", error.where, error.message);
     return -1;

@@ -116,9 +116,9 @@ const LibraryKind ort_library = {
     .loader_names = loader_names,
     .package = "onnxruntime/capi",
     .inside = inside,
-    .how_to_install =
-        "install it with `pip install onnxruntime` (from 1.19 on the package holds the library), or "
-        "set FERRY_ONNXRUNTIME to the path of libonnxruntime.so or of its directory",
+    .how_to_install = "install it with `pip install onnxruntime` (from 1.19 on the package holds "
+                      "the library), or "
+                      "set FERRY_ONNXRUNTIME to the path of libonnxruntime.so or of its directory",
     .search_more = ort_search_node,
     .load = load_library,
 };

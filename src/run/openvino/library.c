@@ -146,8 +146,8 @@ const char *openvino_devices(const OpenVino *runtime) {
 }
 
 static const char *const loader_names[] = {"libopenvino_c.so", NULL};
-static const char *const inside[] = {"libs", "openvino/libs", "runtime/lib/intel64",
-                                     "runtime/lib/aarch64", "lib", NULL};
+static const char *const inside[] = {
+    "libs", "openvino/libs", "runtime/lib/intel64", "runtime/lib/aarch64", "lib", NULL};
 
 const LibraryKind ov_library = {
     .title = "OpenVINO",
@@ -156,8 +156,9 @@ const LibraryKind ov_library = {
     .loader_names = loader_names,
     .package = "openvino/libs",
     .inside = inside,
-    .how_to_install = "install it with `pip install openvino`, or set FERRY_OPENVINO to the path of "
-                      "libopenvino_c.so or of its directory",
+    .how_to_install =
+        "install it with `pip install openvino`, or set FERRY_OPENVINO to the path of "
+        "libopenvino_c.so or of its directory",
     .load = load_library,
 };
 

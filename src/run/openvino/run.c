@@ -48,8 +48,7 @@ static ferry_status read_shape(const OpenVino *runtime, const OvTensor *found, c
                                OvShape *shape, ferry_error *error) {
     size_t count = 0;
     OvStatus failed = runtime->api.tensor_get_shape(found, shape);
-    bool is_scalar =
-        failed && runtime->api.tensor_get_size(found, &count) == 0 && count == 1;
+    bool is_scalar = failed && runtime->api.tensor_get_size(found, &count) == 0 && count == 1;
     if (is_scalar) *shape = (OvShape){0};
     return is_scalar ? FERRY_OK : ov_check(runtime, failed, name, "cannot read the output", error);
 }

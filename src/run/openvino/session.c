@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const OvElementType element_types[FERRY_DTYPE_COUNT] = {
-    [FERRY_BOOL] = 1, [FERRY_BF16] = 2, [FERRY_F16] = 3,  [FERRY_F32] = 4,
-    [FERRY_F64] = 5,  [FERRY_I8] = 7,   [FERRY_I16] = 8,  [FERRY_I32] = 9,
+    [FERRY_BOOL] = 1, [FERRY_BF16] = 2, [FERRY_F16] = 3,      [FERRY_F32] = 4,
+    [FERRY_F64] = 5,  [FERRY_I8] = 7,   [FERRY_I16] = 8,      [FERRY_I32] = 9,
     [FERRY_I64] = 10, [FERRY_U8] = 16,  [FERRY_F8_E4M3] = 21, [FERRY_F8_E5M2] = 22,
 };
 
@@ -98,8 +98,7 @@ static ferry_status compile(OpenVinoSession *session, const OpenVinoOptions *opt
     Properties properties = make_properties(&session->arena, device, options);
     const char **words = properties.words;
     if (session->arena.failed) return error_memory(error, session->path, 0);
-    TRY(ov_check(runtime,
-                 runtime->api.core_read_model(runtime->core, session->path, NULL, &model),
+    TRY(ov_check(runtime, runtime->api.core_read_model(runtime->core, session->path, NULL, &model),
                  session->path, "OpenVINO cannot read the model", error));
     OvStatus status = runtime->api.core_compile_model(
         runtime->core, model, device, properties.count, &session->compiled, words[0], words[1],
@@ -121,8 +120,8 @@ static ferry_status read_type(OpenVinoSession *session, size_t index, ferry_erro
     TRY(ov_check(session->runtime,
                  api->compiled_model_input_by_index(session->compiled, index, &port), name, what,
                  error));
-    ferry_status status = ov_check(session->runtime, api->port_get_element_type(port, &type), name,
-                                   what, error);
+    ferry_status status =
+        ov_check(session->runtime, api->port_get_element_type(port, &type), name, what, error);
     api->output_const_port_free(port);
     if (status != FERRY_OK) return status;
     session->input_dtypes[index] = ov_dtype(type);
@@ -144,10 +143,10 @@ static ferry_status read_signature(OpenVinoSession *session, const OpenvinoNames
                  session->path, what, error));
     if (session->input_count != names->input_count ||
         session->output_count != names->output_count) {
-        return error_set(error, FERRY_RUNTIME_FAILED, session->path,
-                         "OpenVINO found %zu inputs and %zu outputs in a model that has %zu and %zu",
-                         session->input_count, session->output_count, names->input_count,
-                         names->output_count);
+        return error_set(
+            error, FERRY_RUNTIME_FAILED, session->path,
+            "OpenVINO found %zu inputs and %zu outputs in a model that has %zu and %zu",
+            session->input_count, session->output_count, names->input_count, names->output_count);
     }
     session->inputs = names->inputs;
     session->outputs = names->outputs;

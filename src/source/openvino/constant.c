@@ -5,22 +5,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRY_BAD(net, layer, ...) return net_fail(net, layer, FERRY_BAD_FORMAT, __VA_ARGS__)
-
 /* Types as attributes spell them. */
 static const struct {
     const char *name;
     uint32_t bits;
     ferry_dtype dtype;
 } types[] = {
-    {"f32", 32, FERRY_F32},        {"f16", 16, FERRY_F16},       {"bf16", 16, FERRY_BF16},
-    {"f64", 64, FERRY_F64},        {"i64", 64, FERRY_I64},       {"i32", 32, FERRY_I32},
-    {"i16", 16, FERRY_I16},        {"i8", 8, FERRY_I8},          {"u8", 8, FERRY_U8},
-    {"boolean", 8, FERRY_BOOL},    {"f8e4m3", 8, FERRY_F8_E4M3}, {"f8e5m2", 8, FERRY_F8_E5M2},
-    {"u64", 64, FERRY_DTYPE_NONE}, {"u32", 32, FERRY_DTYPE_NONE}, {"u16", 16, FERRY_DTYPE_NONE},
-    {"f8e8m0", 8, FERRY_DTYPE_NONE}, {"u6", 6, FERRY_DTYPE_NONE}, {"i4", 4, FERRY_DTYPE_NONE},
-    {"u4", 4, FERRY_DTYPE_NONE},   {"nf4", 4, FERRY_DTYPE_NONE}, {"f4e2m1", 4, FERRY_DTYPE_NONE},
-    {"u3", 3, FERRY_DTYPE_NONE},   {"u2", 2, FERRY_DTYPE_NONE},  {"u1", 1, FERRY_DTYPE_NONE},
+    {"f32", 32, FERRY_F32},          {"f16", 16, FERRY_F16},        {"bf16", 16, FERRY_BF16},
+    {"f64", 64, FERRY_F64},          {"i64", 64, FERRY_I64},        {"i32", 32, FERRY_I32},
+    {"i16", 16, FERRY_I16},          {"i8", 8, FERRY_I8},           {"u8", 8, FERRY_U8},
+    {"boolean", 8, FERRY_BOOL},      {"f8e4m3", 8, FERRY_F8_E4M3},  {"f8e5m2", 8, FERRY_F8_E5M2},
+    {"u64", 64, FERRY_DTYPE_NONE},   {"u32", 32, FERRY_DTYPE_NONE}, {"u16", 16, FERRY_DTYPE_NONE},
+    {"f8e8m0", 8, FERRY_DTYPE_NONE}, {"u6", 6, FERRY_DTYPE_NONE},   {"i4", 4, FERRY_DTYPE_NONE},
+    {"u4", 4, FERRY_DTYPE_NONE},     {"nf4", 4, FERRY_DTYPE_NONE},  {"f4e2m1", 4, FERRY_DTYPE_NONE},
+    {"u3", 3, FERRY_DTYPE_NONE},     {"u2", 2, FERRY_DTYPE_NONE},   {"u1", 1, FERRY_DTYPE_NONE},
     {"string", 8, FERRY_DTYPE_NONE},
 };
 
@@ -40,7 +38,7 @@ static ferry_status read_type(const Net *net, const NetLayer *layer, NetConstant
         out->bits = types[i].bits;
         return FERRY_OK;
     }
-    TRY_BAD(net, layer, "expected an element_type such as \"f32\", found \"%s\"",
+    RETURN_BAD(net, layer, "expected an element_type such as \"f32\", found \"%s\"",
             out->type ? out->type : "");
 }
 
@@ -53,7 +51,7 @@ static ferry_status read_shape(const Net *net, const NetLayer *layer, NetConstan
     const char *text = xml_value(layer->data, "shape"), *next = text;
     uint64_t size;
     size_t commas = 0;
-    if (!text) TRY_BAD(net, layer, "the attribute \"shape\" is missing");
+    if (!text) RETURN_BAD(net, layer, "the attribute \"shape\" is missing");
     for (const char *c = text; *c; c++) commas += *c == ',';
     out->shape = ARENA_ARRAY(net->arena, int64_t, commas + 1);
     if (!out->shape) return error_memory(net->error, net->path, 0);
@@ -61,7 +59,7 @@ static ferry_status read_shape(const Net *net, const NetLayer *layer, NetConstan
         bool valid = net_number(&next, &size);
         skip_spaces(&next);
         if (!valid || (*next && (*next != ',' || !next[1])))
-            TRY_BAD(net, layer, "expected a shape such as \"2, 8\", found \"%s\"", text);
+            RETURN_BAD(net, layer, "expected a shape such as \"2, 8\", found \"%s\"", text);
         if (*next) next++;
         out->shape[out->rank++] = (int64_t)size;
     }
@@ -85,7 +83,7 @@ static ferry_status read_place(const Net *net, const NetLayer *layer, const char
                                uint64_t *out) {
     const char *text = xml_value(layer->data, name), *end = text;
     if (text && net_number(&end, out) && !*end) return FERRY_OK;
-    TRY_BAD(net, layer, "expected a number as \"%s\", found \"%s\"", name, text ? text : "");
+    RETURN_BAD(net, layer, "expected a number as \"%s\", found \"%s\"", name, text ? text : "");
 }
 
 ferry_status net_constant(const Net *net, const NetLayer *layer, NetConstant *out) {
@@ -96,20 +94,21 @@ ferry_status net_constant(const Net *net, const NetLayer *layer, NetConstant *ou
     TRY(read_place(net, layer, "offset", &out->offset));
     TRY(read_place(net, layer, "size", &out->size));
     if (layer->input_count || layer->output_count != 1)
-        TRY_BAD(net, layer, "expected no input and one output");
-    if (!needed_bytes(out, &needed)) TRY_BAD(net, layer, "the shape is absurdly large");
+        RETURN_BAD(net, layer, "expected no input and one output");
+    if (!needed_bytes(out, &needed)) RETURN_BAD(net, layer, "the shape is absurdly large");
     if (strcmp(out->type, "string") != 0 && out->size < needed) {
-        TRY_BAD(net, layer, "expected a size of %" PRIu64 " bytes, found %" PRIu64, needed,
+        RETURN_BAD(net, layer, "expected a size of %" PRIu64 " bytes, found %" PRIu64, needed,
                 out->size);
     }
     if (out->size && !net->weights) {
         return net_fail(net, layer, FERRY_NOT_FOUND,
-                       "the constant's bytes are in the file with the ending .bin beside the "
-                       "model, which is not there");
+                        "the constant's bytes are in the file with the ending .bin beside the "
+                        "model, which is not there");
     }
     if (out->offset > file || file - out->offset < out->size) {
-        TRY_BAD(net, layer,
-                "%" PRIu64 " bytes at offset %" PRIu64 " are not in the weights, which have %" PRIu64,
+        RETURN_BAD(net, layer,
+                "%" PRIu64 " bytes at offset %" PRIu64
+                " are not in the weights, which have %" PRIu64,
                 out->size, out->offset, file);
     }
     return FERRY_OK;

@@ -194,7 +194,8 @@ static bool fold_binary(Reader *reader, const OnnxNode *node) {
     size_t count_a = recipe_count(a), count_b = recipe_count(b);
     bool integers = op == OP_SUB && a->dtype == FERRY_I64;
     bool floats = op != OP_SUB && (a->dtype == FERRY_F32 || a->dtype == FERRY_F64);
-    if ((!integers && !floats) || (count_a != count_b && count_a != 1 && count_b != 1)) return false;
+    if ((!integers && !floats) || (count_a != count_b && count_a != 1 && count_b != 1))
+        return false;
     const Recipe *longer = count_a == 1 ? b : a;
     size_t count = recipe_count(longer), step_a = count_a != 1, step_b = count_b != 1;
     ferry_dtype dtype = integers ? FERRY_I64 : FERRY_F64;

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#define NUMPY "auto_broadcast=numpy"
-#define WINDOW                                                                                     \
-    "auto_pad=explicit|valid?explicit strides:l dilations:l pads_begin:l pads_end:l"
+#define NUMPY  "auto_broadcast=numpy"
+#define WINDOW "auto_pad=explicit|valid?explicit strides:l dilations:l pads_begin:l pads_end:l"
 
 /* type, reader, operation, attributes, least and most inputs, operation set; order of inputs */
 static const LayerRule rows[] = {
@@ -28,8 +27,8 @@ static const LayerRule rows[] = {
     {{"Convert", net_read_convert, OP_TO, "destination_type:t", 1, 1, 1}, NULL},
     {{"ConvertLike", read_cast_like, OP_TO, "", 2, 2, 1}, NULL},
     {{"Convolution", net_read_convolution, OP_CONVOLUTION, WINDOW, 2, 2, 1}, NULL},
-    {{"ConvolutionBackpropData", net_read_convolution, OP_CONVOLUTION, WINDOW " output_padding:l", 2,
-      2, 1},
+    {{"ConvolutionBackpropData", net_read_convolution, OP_CONVOLUTION, WINDOW " output_padding:l",
+      2, 2, 1},
      NULL},
     {{"Cos", read_unary, OP_COS, "", 1, 1, 1}, NULL},
     {{"CumSum", read_cumsum, OP_CUMSUM, "exclusive:b reverse:b", 2, 2, 3}, NULL},
@@ -46,8 +45,8 @@ static const LayerRule rows[] = {
     {{"Gelu", net_read_gelu, OP_GELU, "approximation_mode:s", 1, 1, 2}, NULL},
     {{"Greater", read_binary, OP_GT, NUMPY, 2, 2, 1}, NULL},
     {{"GreaterEqual", read_binary, OP_GE, NUMPY, 2, 2, 1}, NULL},
-    {{"GridSample", read_grid_sample, OP_GRID_SAMPLER, "align_corners:b mode:s padding_mode:s", 2, 2,
-      9},
+    {{"GridSample", read_grid_sample, OP_GRID_SAMPLER, "align_corners:b mode:s padding_mode:s", 2,
+      2, 9},
      NULL},
     {{"GroupConvolution", net_read_convolution, OP_CONVOLUTION, WINDOW, 2, 2, 1}, NULL},
     {{"GroupConvolutionBackpropData", net_read_convolution, OP_CONVOLUTION,
@@ -93,8 +92,8 @@ static const LayerRule rows[] = {
     {{"Power", read_pow, OP_POW_SCALAR, NUMPY, 2, 2, 1}, NULL},
     {{"Range", net_read_range, OP_ARANGE, "output_type:t", 3, 3, 4}, NULL},
     {{"ReLU", read_unary, OP_RELU, "", 1, 1, 1}, NULL},
-    {{"ReadValue", net_read_state, OP_FULL,
-      "variable_id:s variable_shape:s variable_type:t", 0, 1, 6},
+    {{"ReadValue", net_read_state, OP_FULL, "variable_id:s variable_shape:s variable_type:t", 0, 1,
+      6},
      NULL},
     {{"ReduceLogicalAnd", net_read_reduce_logical, OP_AND, "keep_dims:b?false", 2, 2, 1}, NULL},
     {{"ReduceLogicalOr", net_read_reduce_logical, OP_OR, "keep_dims:b?false", 2, 2, 1}, NULL},
@@ -130,8 +129,8 @@ static const LayerRule rows[] = {
     {{"Swish", net_read_swish, OP_SILU, "", 1, 2, 4}, NULL},
     {{"Tanh", read_unary, OP_TANH, "", 1, 1, 1}, NULL},
     {{"Tile", read_tile, OP_EXPAND, "", 2, 2, 1}, NULL},
-    {{"TopK", net_read_topk, OP_TOPK,
-      "axis:i index_element_type:t mode:s sort:s stable:b", 2, 2, 1},
+    {{"TopK", net_read_topk, OP_TOPK, "axis:i index_element_type:t mode:s sort:s stable:b", 2, 2,
+      1},
      NULL},
     {{"Transpose", net_read_transpose, OP_PERMUTE, "", 2, 2, 1}, NULL},
     {{"Unsqueeze", read_unsqueeze, OP_UNSQUEEZE, "", 2, 2, 1}, NULL},

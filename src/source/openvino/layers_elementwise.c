@@ -93,7 +93,8 @@ void net_read_swish(Import *im, const OnnxNode *node) {
 void net_read_hsigmoid(Import *im, const OnnxNode *node) {
     Builder *b = &im->b;
     Value *x = import_tensor(im, node, 0);
-    Value *ramp = build_clamp(b, build_scalar(b, OP_ADD_SCALAR, x, 3), arg_int(b, 0), arg_int(b, 6));
+    Value *ramp =
+        build_clamp(b, build_scalar(b, OP_ADD_SCALAR, x, 3), arg_int(b, 0), arg_int(b, 6));
     Value *gate = build_scalar(b, OP_DIV_SCALAR, ramp, 6);
     import_give(im, node, 0, node->rule->op == OP_MUL ? build_mul(b, x, gate) : gate);
 }

@@ -67,7 +67,8 @@ void net_read_topk(Import *im, const OnnxNode *node) {
     const char *mode = import_string(im, node, "mode", "max");
     const char *sort = import_string(im, node, "sort", "value");
     if (strcmp(sort, "index") == 0) import_unsupported(im, "elements in the order of their places");
-    if (!import_attr(im, node, "axis", ONNX_INT)) import_bad(im, "the attribute \"axis\" is missing");
+    if (!import_attr(im, node, "axis", ONNX_INT))
+        import_bad(im, "the attribute \"axis\" is missing");
     reader_retell(node, "01", &retold);
     reader_set_int(&retold, "largest", strcmp(mode, "max") == 0);
     if (import_ok(im)) read_topk(im, &retold.node);

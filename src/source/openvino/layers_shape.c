@@ -21,8 +21,22 @@ void net_read_shape_of(Import *im, const OnnxNode *node) {
     reader_convert(im, node, 0, "output_type");
 }
 
+/* The whole number that input `i` is, as one of int64. */
+static OnnxValue *bound(Import *im, const OnnxNode *node, uint32_t i) {
+    const Known *known = import_known(node, i);
+    if (!known) known = import_sizes(im, node, i);
+    OnnxValue *value = ARENA_NEW(&im->arena, OnnxValue);
+    if (!known || !value) return import_input(node, i);
+    *value = (OnnxValue){.name = node->inputs[i].text, .known = known_cast(im, known, FERRY_I64)};
+    return value->known ? value : import_input(node, i);
+}
+
+/* The bounds may have different types. */
 void net_read_range(Import *im, const OnnxNode *node) {
-    read_range(im, node);
+    Retold retold;
+    reader_retell(node, "012", &retold);
+    for (uint32_t i = 0; i < 3; i++) reader_replace(&retold, i, bound(im, node, i));
+    if (import_ok(im)) read_range(im, &retold.node);
     reader_convert(im, node, 0, "output_type");
 }
 

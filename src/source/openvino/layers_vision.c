@@ -181,7 +181,8 @@ void net_read_interpolate(Import *im, const OnnxNode *node) {
                        (forms[i].coefficient == 0 || forms[i].coefficient == coefficient);
         if (!matches) continue;
         if (!retell_sizes(im, node, &retold)) return;
-        import_resize(im, &retold.node, forms[i].op, sizes, strcmp(coordinates, "align_corners") == 0);
+        import_resize(im, &retold.node, forms[i].op, sizes,
+                      strcmp(coordinates, "align_corners") == 0);
         return;
     }
     import_unsupported(im, "this form of interpolation (%s, %s, %s)", mode, coordinates, nearest);

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRY_BAD(net, layer, ...) return net_fail(net, layer, FERRY_BAD_FORMAT, __VA_ARGS__)
+enum { MAX_PORTS = 4096 };
 
-ferry_status net_fail(const Net *net, const NetLayer *layer, ferry_status status, const char *format,
-                     ...) {
+ferry_status net_fail(const Net *net, const NetLayer *layer, ferry_status status,
+                      const char *format, ...) {
     va_list args;
     va_start(args, format);
     const char *message = arena_vformat(net->arena, format, args);
@@ -38,8 +38,9 @@ static ferry_status number(const Net *net, const NetLayer *layer, const XmlEleme
                            const char *name, uint64_t *out) {
     const char *text = xml_value(element, name), *end = text;
     if (text && net_number(&end, out) && !*end) return FERRY_OK;
-    TRY_BAD(net, layer, "line %lu: expected a number as \"%s\" of <%s>, found %s%s%s", element->line,
-            name, element->name, text ? "\"" : "nothing", text ? text : "", text ? "\"" : "");
+    RETURN_BAD(net, layer, "line %lu: expected a number as \"%s\" of <%s>, found %s%s%s",
+            element->line, name, element->name, text ? "\"" : "nothing", text ? text : "",
+            text ? "\"" : "");
 }
 
 /* ---- layers ---- */
@@ -53,13 +54,13 @@ static ferry_status read_version(const Net *net, NetLayer *layer) {
     const char *version = xml_value(layer->element, "version");
     const char *digits = version ? version + strlen(prefix) : "";
     uint64_t opset;
-    if (!version) TRY_BAD(net, layer, "the attribute \"version\" is missing");
+    if (!version) RETURN_BAD(net, layer, "the attribute \"version\" is missing");
     if (strncmp(version, prefix, strlen(prefix)) != 0 || !net_number(&digits, &opset) || *digits ||
         opset < 1 || opset > 99) {
         return net_fail(net, layer, FERRY_UNSUPPORTED,
-                       "expected the version to be an operation set such as \"opset13\", found "
-                       "\"%s\"",
-                       version);
+                        "expected the version to be an operation set such as \"opset13\", found "
+                        "\"%s\"",
+                        version);
     }
     layer->opset = (int)opset;
     return FERRY_OK;
@@ -75,10 +76,10 @@ static size_t count_ports(const XmlElement *list) {
 /* Names that the runtime takes for the precision of a port. */
 static bool is_precision(const char *text) {
     static const char *const names[] = {
-        "FP32", "FP16",   "FP64",   "BF16",   "BOOL",   "BIN",         "I4",     "I8",    "I16",
-        "I32",  "I64",    "U2",     "U3",     "U4",     "U6",          "U8",     "U16",   "U32",
-        "U64",  "NF4",    "F8E4M3", "F8E5M2", "F8E8M0", "F4E2M1",      "STRING", "U1",    "dynamic",
-        "DYNAMIC", "UNSPECIFIED"};
+        "FP32",   "FP16", "FP64",    "BF16",    "BOOL",       "BIN",    "I4",     "I8",
+        "I16",    "I32",  "I64",     "U2",      "U3",         "U4",     "U6",     "U8",
+        "U16",    "U32",  "U64",     "NF4",     "F8E4M3",     "F8E5M2", "F8E8M0", "F4E2M1",
+        "STRING", "U1",   "dynamic", "DYNAMIC", "UNSPECIFIED"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], text) == 0) return true;
     }
@@ -88,7 +89,8 @@ static bool is_precision(const char *text) {
 static ferry_status read_inputs(const Net *net, NetLayer *layer) {
     const XmlElement *list = xml_child(layer->element, "input");
     size_t count = count_ports(list);
-    if (count > UINT16_MAX) TRY_BAD(net, layer, "%zu inputs", count);
+    if (count > MAX_PORTS)
+        RETURN_BAD(net, layer, "%zu inputs; at most %d are accepted", count, MAX_PORTS);
     layer->inputs = ARENA_ARRAY(net->arena, NetInput, count);
     if (!layer->inputs) return error_memory(net->error, net->path, 0);
     for (const XmlElement *port = xml_child(list, "port"); port; port = xml_next(port, "port")) {
@@ -96,7 +98,7 @@ static ferry_status read_inputs(const Net *net, NetLayer *layer) {
         TRY(number(net, layer, port, "id", &input->id));
         for (uint32_t i = 0; i < layer->input_count; i++) {
             if (layer->inputs[i].id == input->id)
-                TRY_BAD(net, layer, "two inputs have the id %" PRIu64, input->id);
+                RETURN_BAD(net, layer, "two inputs have the id %" PRIu64, input->id);
         }
         layer->input_count++;
     }
@@ -106,7 +108,8 @@ static ferry_status read_inputs(const Net *net, NetLayer *layer) {
 static ferry_status read_outputs(const Net *net, NetLayer *layer) {
     const XmlElement *list = xml_child(layer->element, "output");
     size_t count = count_ports(list);
-    if (count > UINT16_MAX) TRY_BAD(net, layer, "%zu outputs", count);
+    if (count > MAX_PORTS)
+        RETURN_BAD(net, layer, "%zu outputs; at most %d are accepted", count, MAX_PORTS);
     layer->outputs = ARENA_ARRAY(net->arena, NetOutput, count);
     if (!layer->outputs) return error_memory(net->error, net->path, 0);
     for (const XmlElement *port = xml_child(list, "port"); port; port = xml_next(port, "port")) {
@@ -115,12 +118,13 @@ static ferry_status read_outputs(const Net *net, NetLayer *layer) {
         const char *names = xml_value(port, "names");
         TRY(number(net, layer, port, "id", &output->id));
         if (!precision || !is_precision(precision)) {
-            TRY_BAD(net, layer, "output %" PRIu64 ": expected a precision such as \"FP32\", found \"%s\"",
+            RETURN_BAD(net, layer,
+                    "output %" PRIu64 ": expected a precision such as \"FP32\", found \"%s\"",
                     output->id, precision ? precision : "");
         }
         for (uint32_t i = 0; i < layer->output_count; i++) {
             if (layer->outputs[i].id == output->id)
-                TRY_BAD(net, layer, "two outputs have the id %" PRIu64, output->id);
+                RETURN_BAD(net, layer, "two outputs have the id %" PRIu64, output->id);
         }
         output->names = names ? names : "";
         layer->output_count++;
@@ -133,13 +137,13 @@ static ferry_status read_layer(const Net *net, const XmlElement *element, NetLay
     layer->data = xml_child(element, "data");
     layer->name = xml_value(element, "name");
     layer->type = xml_value(element, "type");
-    if (!layer->name) TRY_BAD(net, layer, "the attribute \"name\" is missing");
-    if (!layer->type || !*layer->type) TRY_BAD(net, layer, "the attribute \"type\" is missing");
+    if (!layer->name) RETURN_BAD(net, layer, "the attribute \"name\" is missing");
+    if (!layer->type || !*layer->type) RETURN_BAD(net, layer, "the attribute \"type\" is missing");
     TRY(number(net, layer, element, "id", &layer->id));
     TRY(read_version(net, layer));
     for (size_t i = 0; i < sizeof misspelled / sizeof *misspelled; i++) {
         if (strcmp(layer->type, misspelled[i][0]) != 0) continue;
-        TRY_BAD(net, layer, "there is no type \"%s\"; expected \"%s\"", layer->type,
+        RETURN_BAD(net, layer, "there is no type \"%s\"; expected \"%s\"", layer->type,
                 misspelled[i][1]);
     }
     TRY(read_inputs(net, layer));
@@ -148,9 +152,10 @@ static ferry_status read_layer(const Net *net, const XmlElement *element, NetLay
 
 static ferry_status read_layers(Net *net, const XmlElement *list, Map *ids) {
     size_t count = 0, i = 0;
-    for (const XmlElement *layer = xml_child(list, "layer"); layer; layer = xml_next(layer, "layer"))
+    for (const XmlElement *layer = xml_child(list, "layer"); layer;
+         layer = xml_next(layer, "layer"))
         count++;
-    if (count == 0) TRY_BAD(net, NULL, "expected layers, found none");
+    if (count == 0) RETURN_BAD(net, NULL, "expected layers, found none");
     net->count = count;
     net->layers = ARENA_ARRAY(net->arena, NetLayer, count);
     net->order = ARENA_ARRAY(net->arena, NetLayer *, count);
@@ -160,7 +165,7 @@ static ferry_status read_layers(Net *net, const XmlElement *list, Map *ids) {
         NetLayer *layer = &net->layers[i++];
         TRY(read_layer(net, element, layer));
         if (map_get(ids, &layer->id, sizeof layer->id))
-            TRY_BAD(net, layer, "two layers have the id %" PRIu64, layer->id);
+            RETURN_BAD(net, layer, "two layers have the id %" PRIu64, layer->id);
         map_set(ids, &layer->id, sizeof layer->id, layer);
     }
     return ids->failed ? error_memory(net->error, net->path, 0) : FERRY_OK;
@@ -174,7 +179,7 @@ static ferry_status find_layer(const Net *net, const Map *ids, const XmlElement 
     TRY(number(net, NULL, edge, attribute, &id));
     *out = map_get(ids, &id, sizeof id);
     if (*out) return FERRY_OK;
-    TRY_BAD(net, NULL, "line %lu: an edge goes to or from layer %" PRIu64 ", which is not there",
+    RETURN_BAD(net, NULL, "line %lu: an edge goes to or from layer %" PRIu64 ", which is not there",
             edge->line, id);
 }
 
@@ -194,12 +199,12 @@ static ferry_status read_edge(const Net *net, const Map *ids, const XmlElement *
         if (to->inputs[i].id == to_port) input = &to->inputs[i];
     }
     if (output == UINT32_MAX)
-        TRY_BAD(net, from, "line %lu: an edge comes from output %" PRIu64 ", which is not there",
+        RETURN_BAD(net, from, "line %lu: an edge comes from output %" PRIu64 ", which is not there",
                 edge->line, from_port);
     if (!input)
-        TRY_BAD(net, to, "line %lu: an edge goes to input %" PRIu64 ", which is not there",
+        RETURN_BAD(net, to, "line %lu: an edge goes to input %" PRIu64 ", which is not there",
                 edge->line, to_port);
-    if (input->from) TRY_BAD(net, to, "two edges go to input %" PRIu64, to_port);
+    if (input->from) RETURN_BAD(net, to, "two edges go to input %" PRIu64, to_port);
     input->from = from;
     input->output = output;
     return FERRY_OK;
@@ -213,7 +218,7 @@ static ferry_status read_edges(const Net *net, const XmlElement *list, const Map
         const NetLayer *layer = &net->layers[i];
         for (uint32_t k = 0; k < layer->input_count; k++) {
             if (!layer->inputs[k].from)
-                TRY_BAD(net, layer, "no edge goes to input %" PRIu64, layer->inputs[k].id);
+                RETURN_BAD(net, layer, "no edge goes to input %" PRIu64, layer->inputs[k].id);
         }
     }
     return FERRY_OK;
@@ -245,7 +250,7 @@ static ferry_status order_layers(Net *net) {
             }
             NetLayer *from = step->layer->inputs[step->next++].from;
             if (from->left) continue;
-            if (from->entered) TRY_BAD(net, from, "the layer reads its own result: a cycle");
+            if (from->entered) RETURN_BAD(net, from, "the layer reads its own result: a cycle");
             from->entered = true;
             stack[depth++] = (Step){.layer = from};
         }
@@ -281,10 +286,11 @@ const char *net_port_name(const NetLayer *layer, Arena *arena) {
 static ferry_status read_net(Net *net, const XmlElement *root, Map *ids) {
     const char *version = xml_value(root, "version");
     if (strcmp(root->name, "net") != 0)
-        TRY_BAD(net, NULL, "expected an OpenVINO model with <net>, found <%s>", root->name);
+        RETURN_BAD(net, NULL, "expected an OpenVINO model with <net>, found <%s>", root->name);
     if (!version || (strcmp(version, "10") != 0 && strcmp(version, "11") != 0)) {
-        return net_fail(net, NULL, FERRY_UNSUPPORTED, "expected version 10 or 11 of the IR, found %s",
-                       version ? version : "none");
+        return net_fail(net, NULL, FERRY_UNSUPPORTED,
+                        "expected version 10 or 11 of the IR, found %s",
+                        version ? version : "none");
     }
     TRY(read_layers(net, xml_child(root, "layers"), ids));
     TRY(read_edges(net, xml_child(root, "edges"), ids));
@@ -298,7 +304,7 @@ static ferry_status read_net(Net *net, const XmlElement *root, Map *ids) {
 }
 
 ferry_status net_parse(const MappedFile *model, const MappedFile *weights, Arena *arena, Net *out,
-                      ferry_error *error) {
+                       ferry_error *error) {
     const XmlElement *root;
     Map ids = {0};
     *out = (Net){.path = model->path, .weights = weights, .arena = arena, .error = error};
@@ -311,7 +317,7 @@ ferry_status net_parse(const MappedFile *model, const MappedFile *weights, Arena
 }
 
 ferry_status net_map(const char *path, MappedFiles *files, const MappedFile **model,
-                    const MappedFile **weights, ferry_error *error) {
+                     const MappedFile **weights, ferry_error *error) {
     const char *dot = strrchr(path_base(path), '.');
     size_t stem = dot ? (size_t)(dot - path) : strlen(path);
     const char *name = arena_format(&files->arena, "%.*s.bin", (int)stem, path);

@@ -28,9 +28,9 @@ typedef struct NetOutput {
 struct NetLayer {
     uint64_t id;
     const char *name, *type;
-    int opset;                  /* 13 of "opset13" */
-    const XmlElement *element;  /* <layer> */
-    const XmlElement *data;     /* <data>, which has the attributes; NULL: none */
+    int opset;                 /* 13 of "opset13" */
+    const XmlElement *element; /* <layer> */
+    const XmlElement *data;    /* <data>, which has the attributes; NULL: none */
     NetInput *inputs;
     NetOutput *outputs;
     uint32_t input_count, output_count;
@@ -44,7 +44,7 @@ typedef struct Net {
     const XmlElement *root;
     const MappedFile *weights; /* NULL: there is no file, and no constant needs one */
     Arena *arena;
-    NetLayer *layers;  /* as in the file */
+    NetLayer *layers; /* as in the file */
     size_t count;
     NetLayer **order; /* each after those that it reads */
     ferry_error *error;
@@ -52,11 +52,11 @@ typedef struct Net {
 
 /* The structure of a model in memory; all of it is in the arena. */
 ferry_status net_parse(const MappedFile *model, const MappedFile *weights, Arena *arena, Net *out,
-                      ferry_error *error);
+                       ferry_error *error);
 
 /* Map NAME.xml and, where it exists, NAME.bin. */
 ferry_status net_map(const char *path, MappedFiles *files, const MappedFile **model,
-                    const MappedFile **weights, ferry_error *error);
+                     const MappedFile **weights, ferry_error *error);
 
 /* A constant: where its bytes are. One without elements may have any rank: its shape alone is of use. */
 typedef struct NetConstant {
@@ -82,7 +82,9 @@ ferry_dtype net_dtype(const char *type);
 bool net_number(const char **text, uint64_t *out);
 
 /* Fail, naming the layer (NULL: the model). */
-ferry_status net_fail(const Net *net, const NetLayer *layer, ferry_status status, const char *format,
-                     ...) __attribute__((format(printf, 4, 5)));
+ferry_status net_fail(const Net *net, const NetLayer *layer, ferry_status status,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#define RETURN_BAD(net, layer, ...) return net_fail(net, layer, FERRY_BAD_FORMAT, __VA_ARGS__)
 
 #endif

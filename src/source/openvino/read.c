@@ -74,8 +74,7 @@ static void read_parameter(Reader *reader, NetLayer *layer) {
     for (uint32_t d = 0; d < rank; d++) {
         const char *text = shape + strspn(shape, " ");
         size_t length = strcspn(text, ", ");
-        sizes[d] =
-            input_size(reader, name, port, d, arena_string_n(&im->arena, text, length));
+        sizes[d] = input_size(reader, name, port, d, arena_string_n(&im->arena, text, length));
         if (!sizes[d]) return;
         shape = text + length;
         shape += strspn(shape, " ");
@@ -87,8 +86,7 @@ static void read_parameter(Reader *reader, NetLayer *layer) {
         import_memory(im);
         return;
     }
-    *input =
-        (OnnxValue){.name = name, .value = build_input(&im->b, name, dtype, rank, sizes)};
+    *input = (OnnxValue){.name = name, .value = build_input(&im->b, name, dtype, rank, sizes)};
     layer->values[0] = input;
 }
 
