@@ -34,18 +34,25 @@ static Value *repeat_heads(Builder *b, Value *x, const Sym *heads) {
     return build_view(b, build_expand(b, build_unsqueeze(b, x, 2), wide, 5), shape, 4);
 }
 
+/* 1 for the rows [..., queries, 1] in which an added mask hides everything, else 0. */
+static Value *hidden_rows(Builder *b, Value *mask) {
+    Value *best = build_reduce(b, OP_AMAX, mask, -1, true);
+    return build_to(b, build_scalar(b, OP_LT_SCALAR, best, 0), mask->dtype);
+}
+
 /* The same attention with less asked of it. Rows that a bool mask hides entirely are zeros, as ATen has
- * them. */
+ * them: by x - x * hidden, and from the added mask, so that both have two readers. What has but one is
+ * taken into the attention by the CPU plugin of OpenVINO, which then errs (2026.4: for heads of 128 and
+ * more a product behind it is wrong). */
 static Value *plain(Builder *b, const Node *node) {
     Value *query = node->args[0].tensor, *key = node->args[1].tensor;
     Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
-    Value *attended = NULL;
-    if (node->args[4].boolean) {
-        mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
-    } else if (mask && mask->dtype == FERRY_BOOL) {
-        attended = build_reduce(b, OP_ANY, mask, -1, true);
+    Value *hidden = NULL;
+    if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
+    if (mask && mask->dtype == FERRY_BOOL) {
+        mask = attention_added_mask(b, mask, query->dtype);
+        hidden = hidden_rows(b, mask);
     }
-    if (mask && mask->dtype == FERRY_BOOL) mask = attention_added_mask(b, mask, query->dtype);
     Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
     const Arg args[] = {
         arg_tensor(query),
@@ -57,7 +64,7 @@ static Value *plain(Builder *b, const Node *node) {
         arg_bool(false),
     };
     Value *context = build_op(b, OP_ATTENTION, args, 7);
-    return attended ? build_mul(b, context, build_to(b, attended, query->dtype)) : context;
+    return hidden ? build_sub(b, context, build_mul(b, context, hidden)) : context;
 }
 
 ferry_status pass_plain_attention(Program *program, ferry_error *error) {
