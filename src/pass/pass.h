@@ -18,7 +18,7 @@ typedef Value *(*Decomposition)(Builder *b, const Node *node);
 Decomposition decompose_find(Op op);
 
 /* Give every attention as many key and value heads as it has query heads, and a mask that is added to the
- * scores, if any. A row that a bool mask hides entirely then averages over the hidden positions. */
+ * scores, if any. */
 ferry_status pass_plain_attention(Program *program, ferry_error *error);
 
 /* Merge nodes that compute the same thing. */
