@@ -279,8 +279,8 @@ static ferry_status open_named(ferry_exported *exported, const ferry_run_config 
         if (strcmp((*out)->name, config->runtime) != 0) continue;
         if (takes(*out, format)) return (*out)->open(exported, config, error);
         return error_set(error, FERRY_UNSUPPORTED, config->runtime,
-                         "%s does not run a %s program: export it to %s, or use the reference "
-                         "runtime",
+                         "%s does not run an export of the format \"%s\": export to %s, or use the "
+                         "reference runtime",
                          config->runtime, format, (*out)->format);
     }
     return error_set(error, FERRY_INVALID_ARGUMENT, "runtime",

@@ -20,19 +20,28 @@ static OnnxValue *make_value(Import *im, const char *name, const Recipe *recipe)
     return value;
 }
 
-static const Recipe *constant_recipe(Reader *reader, const NetConstant *constant) {
-    Import *im = &reader->im;
-    Arena *arena = &im->b.program->arena;
-    ferry_dtype dtype = net_dtype(constant->type);
+/* Does the constant fit a tensor? One without elements may not: then its shape is ShapeOf's to read. */
+static bool is_tensor(Import *im, const NetConstant *constant) {
     uint64_t bytes;
-    if (!dtype) return import_unsupported(im, "the element type \"%s\"", constant->type), NULL;
-    if (!dtype_bytes(dtype, constant->rank, constant->shape, &bytes)) {
-        return import_bad(im, "expected sizes whose product fits 63 bits"), NULL;
+    ferry_dtype dtype = net_dtype(constant->type);
+    bool fits = constant->rank <= FERRY_MAX_RANK && dtype &&
+                dtype_bytes(dtype, constant->rank, constant->shape, &bytes);
+    bool is_empty = false;
+    for (uint32_t d = 0; d < constant->rank; d++) is_empty |= constant->shape[d] == 0;
+    if (fits || is_empty) return fits;
+    return import_unsupported(im, "the element type \"%s\" or rank %u (at most %d)", constant->type,
+                              constant->rank, FERRY_MAX_RANK);
+}
+
+static const Recipe *constant_recipe(Reader *reader, const NetConstant *constant) {
+    Arena *arena = &reader->im.b.program->arena;
+    ferry_dtype dtype = net_dtype(constant->type);
+    if (constant->size == 0) {
+        return recipe_bytes(arena, "", dtype, constant->rank, constant->shape);
     }
-    if (bytes == 0) return recipe_bytes(arena, "", dtype, constant->rank, constant->shape);
     const Recipe *recipe = recipe_file(arena, reader->net.weights, constant->offset, dtype,
                                        constant->rank, constant->shape);
-    return recipe && dtype == FERRY_BOOL ? import_bools(im, recipe) : recipe;
+    return recipe && dtype == FERRY_BOOL ? import_bools(&reader->im, recipe) : recipe;
 }
 
 void reader_constant(Reader *reader, NetLayer *layer) {
@@ -46,10 +55,8 @@ void reader_constant(Reader *reader, NetLayer *layer) {
         im->b.status = im->problem.status;
         im->told = true;
     }
-    /* Beyond the rank of tensors it has a shape alone, which is ShapeOf's to read. */
-    if (import_ok(im) && constant.rank <= FERRY_MAX_RANK) {
-        const Recipe *recipe = constant_recipe(reader, &constant);
-        if (import_ok(im)) layer->values[0] = make_value(im, layer->name, recipe);
+    if (import_ok(im) && is_tensor(im, &constant)) {
+        layer->values[0] = make_value(im, layer->name, constant_recipe(reader, &constant));
     }
     im->node = NULL;
 }
