@@ -3,6 +3,7 @@
 #include "check.h"
 #include "base/file.h"
 #include "openvino_model.h"
+#include <ferry/ferry.h>
 #include "run/openvino/ov.h"
 
 #include <sys/stat.h>
@@ -138,36 +139,52 @@ static void every_type_and_rank_passes_through(void **state) {
     run_identity(FERRY_F32, "f32", "1,?,1,2,1,2,1,2", 8, (int64_t[]){1, 2, 1, 2, 1, 2, 1, 2});
 }
 
-/* A model that adds up what it is given: total = state + x, which becomes the state. */
-static OpenVinoSession *open_sum(void) {
-    static const float zeros[2];
+static const float zeros[2];
+
+/* A model that adds up what it is given: total = state + x, which becomes the state. The row of the state
+ * that counts is chosen by beam_idx. */
+static NetText sum_net(void) {
     NetText net = {0};
     const char *variable = "variable_id=\"total\" variable_type=\"f32\" variable_shape=\"1,2\"";
-    int x = net_input(&net, "x", "f32", "1,2");
-    int first = net_constant_at(&net, "f32", "1,2", 0, sizeof zeros);
-    char inputs[32];
-    snprintf(inputs, sizeof inputs, "%d", first);
-    int before = net_layer(&net, "ReadValue", 6, inputs, variable);
-    snprintf(inputs, sizeof inputs, "%d,%d", before, x);
-    int sum = net_layer(&net, "Add", 1, inputs, "");
-    snprintf(inputs, sizeof inputs, "%d", sum);
-    net_layer_named(&net, "assign", "Assign", 6, inputs, "variable_id=\"total\"", 0);
-    net_result(&net, "total", sum);
+    net_input(&net, "x", "f32", "1,2");
+    net_input(&net, "beam_idx", "i32", "?");
+    net_constant_at(&net, "f32", "1,2", 0, sizeof zeros);
+    net_constant_at(&net, "i32", "", 0, 4);
+    net_layer(&net, "ReadValue", 6, "2", variable);
+    net_layer(&net, "Gather", 8, "4,1,3", "");
+    net_layer(&net, "Add", 1, "5,0", "");
+    net_layer_named(&net, "assign", "Assign", 6, "6", "variable_id=\"total\"", 0);
+    net_result(&net, "total", 6);
+    return net;
+}
+
+static OpenVinoSession *open_sum(void) {
+    NetText net = sum_net();
     return opened(&net, zeros, sizeof zeros);
 }
 
-static float run_sum(OpenVinoSession *session, float x) {
-    ferry_tensors *inputs = ferry_tensors_new(), *outputs = NULL;
+static ferry_tensors *sum_inputs(float x) {
+    ferry_tensors *inputs = ferry_tensors_new();
     ferry_tensor *given;
-    ferry_error error = {0};
-    assert_ok(ferry_tensors_add(inputs, "x", FERRY_F32, 2, (int64_t[]){1, 2}, &given, &error),
-              &error);
+    assert_int_equal(ferry_tensors_add(inputs, "x", FERRY_F32, 2, (int64_t[]){1, 2}, &given, NULL),
+                     FERRY_OK);
     ((float *)given->data)[0] = x;
-    assert_ok(openvino_run(session, inputs, &outputs, &error), &error);
+    return inputs;
+}
+
+static float take_total(ferry_tensors *inputs, ferry_tensors *outputs) {
     float total = ((float *)ferry_tensors_find(outputs, "total")->data)[0];
     ferry_tensors_free(inputs);
     ferry_tensors_free(outputs);
     return total;
+}
+
+static float run_sum(OpenVinoSession *session, float x) {
+    ferry_tensors *inputs = sum_inputs(x), *outputs = NULL;
+    ferry_error error = {0};
+    ferry_tensors_add(inputs, "beam_idx", FERRY_I32, 1, (int64_t[]){1}, NULL, NULL);
+    assert_ok(openvino_run(session, inputs, &outputs, &error), &error);
+    return take_total(inputs, outputs);
 }
 
 static void a_state_lasts_until_it_is_reset(void **state) {
@@ -180,6 +197,45 @@ static void a_state_lasts_until_it_is_reset(void **state) {
     assert_ok(openvino_reset(session, &error), &error);
     assert_true(run_sum(session, 5) == 5);
     openvino_close(session);
+}
+
+static float run_export(ferry_exported *exported, const char *named, float x) {
+    ferry_tensors *inputs = sum_inputs(x), *outputs = NULL;
+    ferry_run_config config;
+    ferry_error error = {0};
+    ferry_run_config_init(&config);
+    config.runtime = named;
+    config.library = getenv("FERRY_TEST_OPENVINO");
+    config.device = "CPU";
+    assert_ok(ferry_exported_run(exported, &config, inputs, &outputs, &error), &error);
+    return take_total(inputs, outputs);
+}
+
+/* An export does the same, and makes beam_idx up; in the built-in runtime every run starts over. */
+static void an_export_keeps_its_state_from_run_to_run(void **state) {
+    (void)state;
+    static const char manifest[] =
+        "{\"schema_version\": 1, \"export_format\": \"openvino\", \"components\": {\"model\": "
+        "{\"file\": \"model.xml\", \"metadata\": {\"export_dtype\": \"float32\"}}}}";
+    NetText net = sum_net();
+    Buffer text = net_text(&net);
+    ferry_exported *exported = NULL;
+    ferry_error error = {0};
+    write_file("sum/model.xml", text.bytes, text.length);
+    write_file("sum/model.bin", zeros, sizeof zeros);
+    write_file("sum/export.json", manifest, sizeof manifest - 1);
+    buffer_free(&text);
+    const char *folder = path_join(&arena, directory, "sum");
+    assert_ok(ferry_exported_load(folder, &exported, &error), &error);
+    assert_true(run_export(exported, "reference", 1) == 1);
+    assert_true(run_export(exported, "reference", 2) == 2);
+    if (runtime) {
+        assert_true(run_export(exported, NULL, 1) == 1);
+        assert_true(run_export(exported, "openvino", 2) == 3);
+        assert_ok(ferry_exported_reset(exported, &error), &error);
+        assert_true(run_export(exported, "openvino", 5) == 5);
+    }
+    ferry_exported_free(exported);
 }
 
 static void wrong_inputs_are_said(void **state) {
@@ -197,6 +253,7 @@ static void wrong_inputs_are_said(void **state) {
     ferry_tensors_free(inputs);
     inputs = ferry_tensors_new();
     ferry_tensors_add(inputs, "x", FERRY_F32, 2, (int64_t[]){3, 2}, NULL, NULL);
+    ferry_tensors_add(inputs, "beam_idx", FERRY_I32, 1, (int64_t[]){1}, NULL, NULL);
     assert_fails(openvino_run(session, inputs, &outputs, &error), FERRY_RUNTIME_FAILED, &error,
                  "OpenVINO refused the tensor");
     assert_null(outputs);
@@ -270,6 +327,7 @@ int main(void) {
     const struct CMUnitTest running[] = {
         cmocka_unit_test(every_type_and_rank_passes_through),
         cmocka_unit_test(a_state_lasts_until_it_is_reset),
+        cmocka_unit_test(an_export_keeps_its_state_from_run_to_run),
         cmocka_unit_test(wrong_inputs_are_said),
         cmocka_unit_test(wrong_models_do_not_reach_the_runtime),
     };
