@@ -39,8 +39,8 @@ static ferry_status number(const Net *net, const NetLayer *layer, const XmlEleme
     const char *text = xml_value(element, name), *end = text;
     if (text && net_number(&end, out) && !*end) return FERRY_OK;
     RETURN_BAD(net, layer, "line %lu: expected a number as \"%s\" of <%s>, found %s%s%s",
-            element->line, name, element->name, text ? "\"" : "nothing", text ? text : "",
-            text ? "\"" : "");
+               element->line, name, element->name, text ? "\"" : "nothing", text ? text : "",
+               text ? "\"" : "");
 }
 
 /* ---- layers ---- */
@@ -119,8 +119,8 @@ static ferry_status read_outputs(const Net *net, NetLayer *layer) {
         TRY(number(net, layer, port, "id", &output->id));
         if (!precision || !is_precision(precision)) {
             RETURN_BAD(net, layer,
-                    "output %" PRIu64 ": expected a precision such as \"FP32\", found \"%s\"",
-                    output->id, precision ? precision : "");
+                       "output %" PRIu64 ": expected a precision such as \"FP32\", found \"%s\"",
+                       output->id, precision ? precision : "");
         }
         for (uint32_t i = 0; i < layer->output_count; i++) {
             if (layer->outputs[i].id == output->id)
@@ -144,7 +144,7 @@ static ferry_status read_layer(const Net *net, const XmlElement *element, NetLay
     for (size_t i = 0; i < sizeof misspelled / sizeof *misspelled; i++) {
         if (strcmp(layer->type, misspelled[i][0]) != 0) continue;
         RETURN_BAD(net, layer, "there is no type \"%s\"; expected \"%s\"", layer->type,
-                misspelled[i][1]);
+                   misspelled[i][1]);
     }
     TRY(read_inputs(net, layer));
     return read_outputs(net, layer);
@@ -180,7 +180,7 @@ static ferry_status find_layer(const Net *net, const Map *ids, const XmlElement 
     *out = map_get(ids, &id, sizeof id);
     if (*out) return FERRY_OK;
     RETURN_BAD(net, NULL, "line %lu: an edge goes to or from layer %" PRIu64 ", which is not there",
-            edge->line, id);
+               edge->line, id);
 }
 
 static ferry_status read_edge(const Net *net, const Map *ids, const XmlElement *edge) {
@@ -200,10 +200,10 @@ static ferry_status read_edge(const Net *net, const Map *ids, const XmlElement *
     }
     if (output == UINT32_MAX)
         RETURN_BAD(net, from, "line %lu: an edge comes from output %" PRIu64 ", which is not there",
-                edge->line, from_port);
+                   edge->line, from_port);
     if (!input)
         RETURN_BAD(net, to, "line %lu: an edge goes to input %" PRIu64 ", which is not there",
-                edge->line, to_port);
+                   edge->line, to_port);
     if (input->from) RETURN_BAD(net, to, "two edges go to input %" PRIu64, to_port);
     input->from = from;
     input->output = output;
@@ -283,6 +283,16 @@ const char *net_port_name(const NetLayer *layer, Arena *arena) {
 
 /* ---- the model ---- */
 
+/* What OpenVINO's reader looks for without checking that it is there. */
+static ferry_status check_layer(const Net *net, const NetLayer *layer) {
+    NetConstant constant;
+    bool has_variable = strcmp(layer->type, "ReadValue") == 0 || strcmp(layer->type, "Assign") == 0;
+    if (has_variable && !xml_value(layer->data, "variable_id"))
+        RETURN_BAD(net, layer, "the attribute \"variable_id\" is missing");
+    if (strcmp(layer->type, "Const") != 0) return FERRY_OK;
+    return net_constant(net, layer, &constant);
+}
+
 static ferry_status read_net(Net *net, const XmlElement *root, Map *ids) {
     const char *version = xml_value(root, "version");
     if (strcmp(root->name, "net") != 0)
@@ -295,11 +305,7 @@ static ferry_status read_net(Net *net, const XmlElement *root, Map *ids) {
     TRY(read_layers(net, xml_child(root, "layers"), ids));
     TRY(read_edges(net, xml_child(root, "edges"), ids));
     TRY(order_layers(net));
-    for (size_t i = 0; i < net->count; i++) {
-        NetConstant constant;
-        if (strcmp(net->layers[i].type, "Const") == 0)
-            TRY(net_constant(net, &net->layers[i], &constant));
-    }
+    for (size_t i = 0; i < net->count; i++) TRY(check_layer(net, &net->layers[i]));
     return FERRY_OK;
 }
 
