@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ FERRY = Path(os.environ.get("FERRY", ROOT / "build/check/ferry")).resolve()
 ARCHIVES = Path(os.environ.get("FERRY_FIXTURES", ROOT / "../shared/fixtures")).resolve()
 FIXTURES = ROOT / "build/fixtures"
 LIBRARY = next(Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so*"))
+OPENVINO = Path(find_spec("openvino").origin).parent / "libs"
 TOLERANCE = 1e-4
 
-ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY)}
+ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY), "FERRY_OPENVINO": str(OPENVINO)}
 
 
 def ferry(*arguments, status: int | None = 0, **options) -> subprocess.CompletedProcess:

@@ -31,9 +31,12 @@ FERRY_API ferry_status ferry_exported_load(const char *directory, ferry_exported
 /* Where and how to run. */
 typedef struct ferry_run_config {
     size_t size;
-    const char *runtime; /* "onnxruntime" or "reference"; NULL: the first that is there */
+    /* "onnxruntime", "openvino" or "reference"; NULL: that of the export's format where it is found, else
+     * the reference runtime */
+    const char *runtime;
     const char *library; /* path of the runtime's library; NULL: search */
-    unsigned threads;    /* 0: the runtime's own choice */
+    const char *device;  /* OpenVINO: "CPU", "GPU", "NPU" or "AUTO", the default */
+    unsigned threads;    /* of the CPU; 0: the runtime's own choice */
     ferry_note note;
     void *note_context;
 } ferry_run_config;
@@ -46,6 +49,10 @@ FERRY_API void ferry_run_config_init(ferry_run_config *config);
 FERRY_API ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config *config,
                                           const ferry_tensors *inputs, ferry_tensors **outputs,
                                           ferry_error *error);
+
+/* Forget what a stateful model has seen: the next run starts over. In OpenVINO such a model goes on from
+ * run to run; in the reference runtime every run starts over. */
+FERRY_API ferry_status ferry_exported_reset(ferry_exported *exported, ferry_error *error);
 
 /* The text of the program after legalization, as `ferry show` prints it. */
 FERRY_API ferry_status ferry_exported_print(ferry_exported *exported, ferry_write write,

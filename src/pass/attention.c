@@ -34,30 +34,59 @@ static Value *repeat_heads(Builder *b, Value *x, const Sym *heads) {
     return build_view(b, build_expand(b, build_unsqueeze(b, x, 2), wide, 5), shape, 4);
 }
 
-static void make_plain(Builder *b, Node *node) {
-    Value *query = node->args[0].tensor;
+/* 1 for the rows [..., queries, 1] in which an added mask hides everything, else 0. */
+static Value *hidden_rows(Builder *b, Value *mask) {
+    Value *best = build_reduce(b, OP_AMAX, mask, -1, true);
+    return build_to(b, build_scalar(b, OP_LT_SCALAR, best, 0), mask->dtype);
+}
+
+/* The same attention with less asked of it. Rows that a bool mask hides entirely are zeros, as ATen has
+ * them: by x - x * hidden, and from the added mask, so that both have two readers. What has but one is
+ * taken into the attention by the CPU plugin of OpenVINO, which then errs (2026.4: for heads of 128 and
+ * more a product behind it is wrong). */
+static Value *plain(Builder *b, const Node *node) {
+    Value *query = node->args[0].tensor, *key = node->args[1].tensor;
     Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
-    if (node->args[4].boolean) {
-        mask = attention_causal_mask(b, query->shape[2], node->args[1].tensor->shape[2]);
+    Value *hidden = NULL;
+    if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
+    if (mask && mask->dtype == FERRY_BOOL) {
+        mask = attention_added_mask(b, mask, query->dtype);
+        hidden = hidden_rows(b, mask);
     }
-    if (mask && mask->dtype == FERRY_BOOL) mask = attention_added_mask(b, mask, query->dtype);
-    for (uint32_t i = 1; i < 3; i++) {
-        node->args[i] = arg_tensor(repeat_heads(b, node->args[i].tensor, query->shape[1]));
-    }
-    node->args[3] = arg_tensor(mask);
-    node->args[4] = arg_bool(false);
-    node->args[6] = arg_bool(false);
+    Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
+    const Arg args[] = {
+        arg_tensor(query),
+        arg_tensor(repeat_heads(b, key, query->shape[1])),
+        arg_tensor(value),
+        arg_tensor(mask),
+        arg_bool(false),
+        node->args[5],
+        arg_bool(false),
+    };
+    Value *context = build_op(b, OP_ATTENTION, args, 7);
+    return hidden ? build_sub(b, context, build_mul(b, context, hidden)) : context;
 }
 
 ferry_status pass_plain_attention(Program *program, ferry_error *error) {
-    for (Node *node = program->first; node; node = node->next) {
+    Arena scratch = {0};
+    uint32_t count = program->value_count;
+    Value **map = ARENA_ARRAY(&scratch, Value *, count);
+    ferry_status status = map ? FERRY_OK : error_memory(error, program->architecture, 0);
+    for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
+        next = node->next;
         if (node->op != OP_ATTENTION) continue;
         Builder b = build_start(program, error);
         b.before = node;
         b.scope = node->scope;
-        make_plain(&b, node);
-        TRY(build_finish(&b));
+        map[node->outputs[0]->id] = plain(&b, node);
+        program_remove(program, node);
+        status = build_finish(&b);
     }
-    program_sweep(program);
-    return program_health(program, error);
+    if (status == FERRY_OK) {
+        program_replace(program, map, count);
+        program_sweep(program);
+        status = program_health(program, error);
+    }
+    arena_free(&scratch);
+    return status;
 }
