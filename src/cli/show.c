@@ -92,7 +92,16 @@ static void print_port(const char *role, const ferry_port *port, bool json, bool
         else
             printf("%s", port->shape[d]);
     }
-    printf(json ? "]}" : "]\n");
+    if (json) {
+        putchar(']');
+        if (port->writes) {
+            printf(", \"writes\": ");
+            cli_json_string(port->writes);
+        }
+        putchar('}');
+    } else {
+        printf(port->writes ? "]  (what %s holds after the call)\n" : "]\n", port->writes);
+    }
 }
 
 /* The sizes of the inputs that are numbers: what a program can never be called with another of. */
@@ -115,8 +124,8 @@ static void show_export(const ferry_exported *exported, const char *path, const 
     size_t inputs = ferry_exported_input_count(exported),
            outputs = ferry_exported_output_count(exported);
     if (json) {
-        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ",
-               strchr(kind, ' ') + 1, ferry_exported_format(exported));
+        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ", strchr(kind, ' ') + 1,
+               ferry_exported_format(exported));
         cli_json_string(ferry_exported_architecture(exported));
         printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
     } else {

@@ -83,6 +83,23 @@ static void check_weight(Verify *v, const Value *weight) {
     if (!equal) fail(v, "a recipe makes another type: ", weight->name);
 }
 
+/* Leaves of the structure, and behind them only what inputs and states hold afterwards. */
+static void check_outputs(Verify *v) {
+    const Program *program = v->program;
+    size_t leaves = program_leaf_outputs(program);
+    if (program->output_tree &&
+        tree_leaves(program->output_tree) != leaves + program->output_constants.count) {
+        fail(v, "the output structure has another number of leaves", "");
+    }
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        const Port *port = &program->outputs.items[i];
+        bool place = port->writes &&
+                     (port->writes->kind == VALUE_INPUT || port->writes->kind == VALUE_STATE);
+        if (!place && (port->writes || i >= leaves))
+            fail(v, "an output beyond the structure writes no input or state: ", port->name);
+    }
+}
+
 ferry_status program_verify(Program *program, const char *when, ferry_error *error) {
     Arena scratch = {0};
     Verify v = {.program = program, .when = when, .error = error};
@@ -102,10 +119,7 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
                                    program->inputs.count + program->input_constants.count) {
         fail(&v, "the input structure has another number of leaves", "");
     }
-    if (program->output_tree && tree_leaves(program->output_tree) !=
-                                    program->outputs.count + program->output_constants.count) {
-        fail(&v, "the output structure has another number of leaves", "");
-    }
+    check_outputs(&v);
     arena_free(&scratch);
     return v.status;
 }
