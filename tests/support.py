@@ -64,7 +64,9 @@ def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:
 
 def run_onnxruntime(model: Path, inputs: dict) -> dict:
     """Outputs by the names of the model's keywords, from the Python package, independent of ferry."""
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feeds = {port.name: inputs[port.name.removeprefix("input.")] for port in session.get_inputs()}
     names = [port.name.removeprefix("output.") for port in session.get_outputs()]
     return dict(zip(names, session.run(None, feeds)))
