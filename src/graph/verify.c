@@ -87,17 +87,16 @@ static void check_weight(Verify *v, const Value *weight) {
 static void check_outputs(Verify *v) {
     const Program *program = v->program;
     size_t leaves = program_leaf_outputs(program);
-    if (program->output_tree &&
-        tree_leaves(program->output_tree) != leaves + program->output_constants.count) {
-        fail(v, "the output structure has another number of leaves", "");
-    }
+    bool equal = !program->output_tree ||
+                 tree_leaves(program->output_tree) == leaves + program->output_constants.count;
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Port *port = &program->outputs.items[i];
-        bool place = port->writes &&
-                     (port->writes->kind == VALUE_INPUT || port->writes->kind == VALUE_STATE);
-        if (!place && (port->writes || i >= leaves))
-            fail(v, "an output beyond the structure writes no input or state: ", port->name);
+        const Value *place = port->writes;
+        equal = equal && (i < leaves || place);
+        if (place && place->kind != VALUE_INPUT && place->kind != VALUE_STATE)
+            fail(v, "an output writes what is no input or state: ", port->name);
     }
+    if (!equal) fail(v, "the output structure has another number of leaves", "");
 }
 
 ferry_status program_verify(Program *program, const char *when, ferry_error *error) {

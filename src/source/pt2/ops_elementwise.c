@@ -13,6 +13,7 @@ static Value *with_scalar(Call *c, Op op, Value *x, Arg scalar) {
 static Arg negated(Call *c, Arg scalar) {
     if (scalar.kind == VALUE_FLOAT) return arg_float(-scalar.number);
     if (scalar.kind == VALUE_BOOL) return arg_int(c->b, -(int64_t)scalar.boolean);
+    if (scalar.kind != VALUE_INT) return scalar; /* missing: the operation refuses it */
     return arg_sym(sym_sub(&c->b->program->symbols, build_const(c->b, 0), scalar.integer));
 }
 

@@ -82,6 +82,20 @@ static const char *root_class(Reader *r) {
     return "Module";
 }
 
+/* What the builder and the type rules find wrong, with the file and the node. */
+static void name_place(const Reader *r, ferry_error *error) {
+    const char *path = r->pt2->path;
+    const char *name = json_string_value(json_object_get(r->node, "name"));
+    const char *target = json_string_value(json_object_get(r->node, "target"));
+    ferry_error problem = *error;
+    if (strstr(problem.message, path) || strstr(problem.where, path)) return;
+    if (target)
+        error_set(error, problem.status, problem.where, "%s: node \"%s\" (%s): %s", path,
+                  name ? name : "", target, problem.message);
+    else
+        error_set(error, problem.status, problem.where, "%s: %s", path, problem.message);
+}
+
 ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
     json_t *module = json_object_get(pt2->json, "graph_module");
     Reader r = {
@@ -89,7 +103,10 @@ ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
     Leaves inputs = {0}, outputs = {0};
     program->model_type = "torch.export";
     program->architecture = root_class(&r);
-    ferry_status status = read_structures(&r, module, &inputs, &outputs, error);
+    ferry_error problem;
+    ferry_status status = read_structures(&r, module, &inputs, &outputs, &problem);
+    if (status != FERRY_OK)
+        error_set(error, status, pt2->path, "%s: %s", problem.where, problem.message);
     if (status == FERRY_OK) {
         read_ranges(&r);
         read_sizes(&r);
@@ -107,5 +124,6 @@ ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
     VEC_FREE(&r.places);
     VEC_FREE(&inputs.paths);
     VEC_FREE(&outputs.paths);
+    if (status != FERRY_OK) name_place(&r, error);
     return status == FERRY_OK && failed ? error_memory(error, pt2->path, 0) : status;
 }

@@ -161,11 +161,14 @@ static void check_result(Call *c, uint32_t index) {
         same = !constant || meta.sizes[d] == value->shape[d];
     }
     if (same) return;
-    Buffer made = {0};
+    Buffer made = {0}, declared = {0};
+    const Value type = {.dtype = meta.dtype, .rank = meta.rank, .shape = meta.sizes};
     value_print_type(&made, value);
-    take_fail(c, FERRY_INTERNAL, "the translation made %s, the program says %s of rank %u",
-              buffer_string(&made), ferry_dtype_name(meta.dtype), meta.rank);
+    value_print_type(&declared, &type);
+    take_fail(c, FERRY_INTERNAL, "the translation made %s, the program says %s",
+              buffer_string(&made), buffer_string(&declared));
     buffer_free(&made);
+    buffer_free(&declared);
 }
 
 static void bind_results(Call *c) {

@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 
+/* Weights compress little. What expands further is made to fill the memory. */
+enum { MAX_INFLATED = 64 << 20, MAX_RATIO = 64 };
+
 /* The record behind a weight: its bytes, and the file they are mapped from (NULL: inflated). */
 static bool find_record(Reader *r, const char *folder, json_t *payload, const char *fqn,
                         const unsigned char **bytes, uint64_t *size, const MappedFile **file) {
@@ -20,6 +23,13 @@ static bool find_record(Reader *r, const char *folder, json_t *payload, const ch
     const ZipEntry *entry = zip_find(&pt2->zip, full);
     if (!entry) {
         reader_fail(r, FERRY_BAD_FORMAT, "the archive has no record for the weight \"%s\"", fqn);
+        return false;
+    }
+    if (entry->deflated && entry->size > MAX_INFLATED && entry->size / MAX_RATIO > entry->packed) {
+        reader_fail(r, FERRY_UNSUPPORTED,
+                    "the weight \"%s\" expands from %" PRIu64 " to %" PRIu64
+                    " bytes: save the program without compression",
+                    fqn, entry->packed, entry->size);
         return false;
     }
     if (zip_bytes(&pt2->zip, entry, &pt2->arena, bytes, &problem) != FERRY_OK) {
