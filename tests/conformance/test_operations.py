@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 from support import compare, ferry, ferry_json, run_ferry, run_onnxruntime
 
 # What ONNX Runtime cannot run, whoever wrote it.
@@ -89,6 +89,49 @@ def test_operations(make, tmp_path, script):
     found = problems(check_reference, folder, tmp_path, {})
     found += problems(check_onnxruntime, folder, tmp_path, NOT_IN_ONNXRUNTIME)
     assert not found, "\n".join(found)
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.encoder = layer
+
+    def forward(self, x):
+        return self.encoder(x)[0]
+
+
+class Transform(torch.nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+
+class Volume(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.grid_sample(x[None, None], x[None, ..., None].expand(-1, -1, -1, -1, 3))
+
+
+UNSUPPORTED = {
+    "aten.lstm.input": Encoder(torch.nn.LSTM(4, 5)),
+    "aten.gru.input": Encoder(torch.nn.GRU(4, 5)),
+    "aten.fft_rfft.default": Transform(),
+    "aten.grid_sampler.default": Volume(),
+}
+
+
+@pytest.mark.parametrize("target", UNSUPPORTED)
+def test_what_is_not_supported_is_named(tmp_path, target):
+    """The operation, its node and its module; what torch takes apart works then."""
+    module, x = UNSUPPORTED[target].eval(), torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+    program = torch.export.export(module, (x,))
+    torch.export.save(program, tmp_path / "traced.pt2")
+    error = ferry("show", tmp_path / "traced.pt2", status=6).stderr
+    assert target in error and "traced.pt2" in error and 'node "' in error
+    if isinstance(module, Encoder):
+        assert "encoder:" in error and "run_decompositions()" in error
+        torch.export.save(program.run_decompositions(), tmp_path / "apart.pt2")
+        save_file({"x": x.numpy()}, tmp_path / "inputs.safetensors")
+        found = run_ferry(tmp_path / "apart.pt2", tmp_path / "inputs.safetensors", tmp_path / "out.safetensors", "reference")
+        compare(found, {"output": module(x).detach().numpy()})
 
 
 STATES = ["state_counter", "state_cache_at_count", "state_ring", "state_last", "state_returned"]

@@ -243,7 +243,8 @@ static void translate_node(Reader *r, const json_t *node) {
     if (!call.how && functional_name(r, target, &functional))
         call.how = translate_row(r, node, functional);
     if (!call.how) {
-        reader_fail(r, FERRY_UNSUPPORTED, "the operation has no translation; see `ferry ops`");
+        reader_fail(r, FERRY_UNSUPPORTED, "the operation has no translation; where torch can take it apart, "
+                    "run_decompositions() of the program before it is saved helps");
         return;
     }
     call.how->translate(&call);
