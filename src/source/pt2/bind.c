@@ -6,8 +6,8 @@
 
 Value *reader_fail(Reader *r, ferry_status status, const char *format, ...) {
     if (!build_ok(&r->b)) return &r->b.poison;
-    const char *name = json_string_value(json_object_get(r->node, "name"));
-    const char *target = json_string_value(json_object_get(r->node, "target"));
+    const char *name = doc_text(doc_get(r->node, "name"));
+    const char *target = doc_text(doc_get(r->node, "target"));
     va_list args;
     va_start(args, format);
     const char *text = arena_vformat(&r->pt2->arena, format, args);
@@ -36,7 +36,7 @@ Binding *reader_bind(Reader *r, const char *name, Value *value) {
 TensorMeta reader_meta(Reader *r, const char *name) {
     TensorMeta meta = {.dtype = FERRY_DTYPE_NONE};
     ferry_error problem;
-    json_t *json = json_object_get(json_object_get(r->graph, "tensor_values"), name);
+    const Doc *json = doc_get(doc_get(r->graph, "tensor_values"), name);
     if (schema_tensor(&r->b.program->symbols, json, name, &meta, &problem) != FERRY_OK) {
         reader_fail(r, problem.status, "tensor \"%s\": %s", name, problem.message);
     }
@@ -44,8 +44,8 @@ TensorMeta reader_meta(Reader *r, const char *name) {
 }
 
 bool reader_is_complex(Reader *r, const char *name) {
-    json_t *types = json_object_get(r->graph, "tensor_values");
-    return name && schema_is_complex(json_object_get(types, name));
+    const Doc *types = doc_get(r->graph, "tensor_values");
+    return name && schema_is_complex(doc_get(types, name));
 }
 
 /* Views of views are followed to their base: a file could make that endless. */

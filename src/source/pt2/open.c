@@ -67,7 +67,7 @@ static uint64_t parsed_size(const unsigned char *bytes, uint64_t length) {
 }
 
 /* A stored document is as large as the file that it comes in; a compressed one could be anything. */
-static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, json_t **out, ferry_error *error) {
+static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, const Doc **out, ferry_error *error) {
     const unsigned char *bytes = NULL;
     const char *where = arena_format(&pt2->arena, "%s: %s", pt2->path, from->name);
     bool large = from->deflated && from->size > MAX_INFLATED;
@@ -80,34 +80,34 @@ static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, json_t **out, ferr
             from->packed, from->size);
     }
     TRY(json_parse(where, bytes, from->size, out, error));
-    if (json_is_object(*out)) return FERRY_OK;
-    error_set(error, FERRY_BAD_FORMAT, where, "expected a JSON object, found %s", json_kind(*out));
+    if (doc_is_object(*out)) return FERRY_OK;
+    error_set(error, FERRY_BAD_FORMAT, where, "expected a JSON object, found %s", doc_kind(*out));
     json_decref(*out);
     *out = NULL;
     return FERRY_BAD_FORMAT;
 }
 
 static ferry_status check_version(const Pt2 *pt2, ferry_error *error) {
-    json_t *version = json_object_get(pt2->json, "schema_version");
-    json_t *major = json_object_get(version, "major");
-    if (json_is_integer(major) &&
-        (json_integer_value(major) == SCHEMA_MAJOR || json_integer_value(major) == 0)) {
+    const Doc *version = doc_get(pt2->json, "schema_version");
+    const Doc *major = doc_get(version, "major");
+    if (doc_is_integer(major) &&
+        (doc_integer(major) == SCHEMA_MAJOR || doc_integer(major) == 0)) {
         return FERRY_OK;
     }
     return error_set(error, FERRY_UNSUPPORTED, pt2->path,
                      "expected a program of schema version %d, found %" PRId64
                      ": load it with the torch that saved it and save it with torch 2.9 or later",
-                     SCHEMA_MAJOR, (int64_t)json_integer_value(major));
+                     SCHEMA_MAJOR, (int64_t)doc_integer(major));
 }
 
-static ferry_status read_payload(Pt2 *pt2, const char *kind, const char *name, json_t **out,
+static ferry_status read_payload(Pt2 *pt2, const char *kind, const char *name, const Doc **out,
                                  ferry_error *error) {
     const char *path = arena_format(&pt2->arena, "data/%s/%s_%s_config.json", kind, name, kind);
     const ZipEntry *found = entry(pt2, path);
-    json_t *document;
+    const Doc *document;
     if (!found) return FERRY_OK;
     TRY(read_json(pt2, found, &document, error));
-    *out = json_incref(json_object_get(document, "config"));
+    *out = json_incref(doc_get(document, "config"));
     json_decref(document);
     return FERRY_OK;
 }

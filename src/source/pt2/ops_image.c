@@ -78,10 +78,10 @@ static void translate_pad(Call *c) {
 /* Scale factors: a list, or one argument for each dimension. Those that are not given stay 0. */
 static void take_scales(Call *c, uint32_t count, double *scales) {
     static const char *const names[] = {"scales_d", "scales_h", "scales_w"};
-    const json_t *list = json_object_get(take_arg(c, "scale_factors"), "as_floats");
+    const Doc *list = doc_get(take_arg(c, "scale_factors"), "as_floats");
     for (uint32_t i = 0; i < count; i++) {
         scales[i] = take_float(c, count == 1 ? "scales" : names[i + 3 - count], 0);
-        if (list) scales[i] = json_number_value(json_array_get(list, i));
+        if (list) scales[i] = doc_number(doc_item(list, i));
     }
 }
 

@@ -68,9 +68,9 @@ static void translate_where_coordinates(Call *c) {
 /* The number in a tensor. Only integers become symbols; a bool or a float feeds assertions. */
 static void translate_item(Call *c) {
     Value *self = take_self(c);
-    const json_t *output = json_array_get(json_object_get(c->node, "outputs"), 0);
+    const Doc *output = doc_item(doc_get(c->node, "outputs"), 0);
     const char *name =
-        json_string_value(json_object_get(json_object_get(output, "as_sym_int"), "as_name"));
+        doc_text(doc_get(doc_get(output, "as_sym_int"), "as_name"));
     const Sym *symbol = name ? map_find(&c->r->sizes, name) : NULL;
     if (!symbol || symbol->kind != SYM_SYMBOL || is_bound(c->b->program, symbol)) return;
     if (self->rank) self = build_view(c->b, self, NULL, 0);

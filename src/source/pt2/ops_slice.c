@@ -9,13 +9,13 @@
  * leaves both open, the hint that the file keeps tells which. */
 static bool counts_from_end(Call *c, const char *name, const Sym *value) {
     if (value->lower >= 0 || value->upper < 0) return value->upper < 0;
-    const json_t *inner = json_object_get(take_arg(c, name), "as_sym_int");
-    const char *size = json_string_value(json_object_get(inner, "as_name"));
-    const json_t *known = json_object_get(c->r->graph, "sym_int_values");
-    const json_t *expression =
-        size ? json_object_get(json_object_get(known, size), "as_expr") : NULL;
-    const json_t *hint = json_object_get(json_object_get(expression, "hint"), "as_int");
-    return hint ? json_integer_value(hint) < 0 : value->upper == 0;
+    const Doc *inner = doc_get(take_arg(c, name), "as_sym_int");
+    const char *size = doc_text(doc_get(inner, "as_name"));
+    const Doc *known = doc_get(c->r->graph, "sym_int_values");
+    const Doc *expression =
+        size ? doc_get(doc_get(known, size), "as_expr") : NULL;
+    const Doc *hint = doc_get(doc_get(expression, "hint"), "as_int");
+    return hint ? doc_integer(hint) < 0 : value->upper == 0;
 }
 
 /* A bound that counts from the end, counted from the front. */

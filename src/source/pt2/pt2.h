@@ -6,7 +6,7 @@
 #define SOURCE_PT2_PT2_H
 
 #include "base/file.h"
-#include "format/json.h"
+#include "format/document.h"
 #include "format/zip.h"
 #include "graph/program.h"
 
@@ -16,8 +16,8 @@ typedef struct Pt2 {
     MappedFile file;
     Zip zip;
     const char *root;            /* the folder that all entries share */
-    json_t *json;                /* models/NAME.json */
-    json_t *weights, *constants; /* their payload configurations, by name; may be NULL */
+    const Doc *json;                /* models/NAME.json */
+    const Doc *weights, *constants; /* their payload configurations, by name; may be NULL */
 } Pt2;
 
 /* Open an archive and parse its program. */

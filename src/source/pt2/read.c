@@ -11,12 +11,12 @@
 static void read_ranges(Reader *r) {
     SymTable *symbols = &r->b.program->symbols;
     const char *key;
-    json_t *range;
-    json_object_foreach(json_object_get(r->pt2->json, "range_constraints"), key, range) {
-        json_t *lower = json_object_get(range, "min_val"),
-               *upper = json_object_get(range, "max_val");
-        int64_t low = json_is_integer(lower) ? json_integer_value(lower) : 0;
-        int64_t high = json_is_integer(upper) ? json_integer_value(upper) : SYM_UNBOUNDED;
+    const Doc *range;
+    DOC_EACH_MEMBER(doc_get(r->pt2->json, "range_constraints"), key, range) {
+        const Doc *lower = doc_get(range, "min_val"),
+               *upper = doc_get(range, "max_val");
+        int64_t low = doc_is_integer(lower) ? doc_integer(lower) : 0;
+        int64_t high = doc_is_integer(upper) ? doc_integer(upper) : SYM_UNBOUNDED;
         bool plain = *key && strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key) &&
                      (*key < '0' || *key > '9');
         if (plain) sym_symbol(symbols, key, low > 2 ? low : 0, high > low ? high : SYM_UNBOUNDED);
@@ -25,8 +25,8 @@ static void read_ranges(Reader *r) {
 
 static void read_sizes(Reader *r) {
     const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(r->graph, "sym_int_values"), name, value) {
+    const Doc *value;
+    DOC_EACH_MEMBER(doc_get(r->graph, "sym_int_values"), name, value) {
         const Sym *sym;
         ferry_error problem;
         ferry_status status = schema_sym(&r->b.program->symbols, value, &sym, &problem);
@@ -41,22 +41,22 @@ static void read_sizes(Reader *r) {
 /* ---- the whole ---- */
 
 /* in_spec, out_spec and the names of forward's parameters, from the entry of the root module. */
-static ferry_status read_structures(Reader *r, json_t *module, Leaves *inputs, Leaves *outputs,
+static ferry_status read_structures(Reader *r, const Doc *module, Leaves *inputs, Leaves *outputs,
                                     ferry_error *error) {
     Program *program = r->b.program;
-    json_t *calls = json_object_get(module, "module_call_graph");
-    json_t *call = json_object_get(json_array_get(calls, 0), "signature");
-    const char *in_spec = json_string_value(json_object_get(call, "in_spec"));
-    const char *out_spec = json_string_value(json_object_get(call, "out_spec"));
-    json_t *names = json_object_get(call, "forward_arg_names");
-    uint32_t count = (uint32_t)json_array_size(names);
+    const Doc *calls = doc_get(module, "module_call_graph");
+    const Doc *call = doc_get(doc_item(calls, 0), "signature");
+    const char *in_spec = doc_text(doc_get(call, "in_spec"));
+    const char *out_spec = doc_text(doc_get(call, "out_spec"));
+    const Doc *names = doc_get(call, "forward_arg_names");
+    uint32_t count = (uint32_t)doc_count(names);
     const char **list = ARENA_ARRAY(&program->arena, const char *, count);
     if (!in_spec || !out_spec || !list) {
         return error_set(error, FERRY_BAD_FORMAT, r->pt2->path,
                          "expected in_spec and out_spec in module_call_graph");
     }
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = json_string_value(json_array_get(names, i));
+        const char *name = doc_text(doc_item(names, i));
         list[i] = name ? name : "";
     }
     TRY(structure_arguments(&program->arena, in_spec, list, count, &program->input_tree,
@@ -67,11 +67,11 @@ static ferry_status read_structures(Reader *r, json_t *module, Leaves *inputs, L
 
 /* The class of the traced module, as its first node's module stack tells: "path,type;...". */
 static const char *root_class(Reader *r) {
-    json_t *node;
+    const Doc *node;
     size_t i;
-    json_array_foreach(json_object_get(r->graph, "nodes"), i, node) {
-        const char *stack = json_string_value(
-            json_object_get(json_object_get(node, "metadata"), "nn_module_stack"));
+    DOC_EACH_ITEM(doc_get(r->graph, "nodes"), i, node) {
+        const char *stack = doc_text(
+            doc_get(doc_get(node, "metadata"), "nn_module_stack"));
         size_t start = stack ? strcspn(stack, ";") : 0;
         while (start > 0 && stack[start - 1] != '.') start--;
         if (start == 0) continue;
@@ -85,8 +85,8 @@ static const char *root_class(Reader *r) {
 /* What the builder and the type rules find wrong, with the file and the node. */
 static void name_place(const Reader *r, ferry_error *error) {
     const char *path = r->pt2->path;
-    const char *name = json_string_value(json_object_get(r->node, "name"));
-    const char *target = json_string_value(json_object_get(r->node, "target"));
+    const char *name = doc_text(doc_get(r->node, "name"));
+    const char *target = doc_text(doc_get(r->node, "target"));
     ferry_error problem = *error;
     if (strstr(problem.message, path) || strstr(problem.where, path)) return;
     if (target)
@@ -97,9 +97,9 @@ static void name_place(const Reader *r, ferry_error *error) {
 }
 
 ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
-    json_t *module = json_object_get(pt2->json, "graph_module");
+    const Doc *module = doc_get(pt2->json, "graph_module");
     Reader r = {
-        .pt2 = pt2, .b = build_start(program, error), .graph = json_object_get(module, "graph")};
+        .pt2 = pt2, .b = build_start(program, error), .graph = doc_get(module, "graph")};
     Leaves inputs = {0}, outputs = {0};
     program->model_type = "torch.export";
     program->architecture = root_class(&r);
@@ -110,7 +110,7 @@ ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
     if (status == FERRY_OK) {
         read_ranges(&r);
         read_sizes(&r);
-        signature_read(&r, json_object_get(module, "signature"), &inputs, &outputs);
+        signature_read(&r, doc_get(module, "signature"), &inputs, &outputs);
         status = build_finish(&r.b);
     }
     if (status == FERRY_OK) {

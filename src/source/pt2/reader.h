@@ -26,7 +26,7 @@ struct Binding {
     Storage *storage;
     Binding *base;      /* the tensor that this is a view of, or NULL */
     uint32_t depth;     /* how many views away the last base is */
-    const json_t *node; /* that made the view */
+    const Doc *node; /* that made the view */
     const struct Translation *how;
     uint32_t output; /* which of its outputs */
 };
@@ -41,11 +41,11 @@ typedef struct Place {
 typedef struct Reader {
     Pt2 *pt2;
     Builder b;
-    json_t *graph;      /* graph_module.graph */
+    const Doc *graph;      /* graph_module.graph */
     Map bindings;       /* tensor name -> Binding */
     Map sizes;          /* SymInt name -> const Sym */
     VEC(Place) places;  /* in the order of the signature */
-    const json_t *node; /* at hand */
+    const Doc *node; /* at hand */
     bool fills;         /* the write at hand puts one number into every element of a view */
     uint32_t remade;    /* steps through views, which are limited */
 } Reader;
@@ -59,7 +59,7 @@ typedef struct Leaves {
 } Leaves;
 
 /* Read inputs, the graph, and outputs. */
-void signature_read(Reader *r, json_t *signature, Leaves *inputs, Leaves *outputs);
+void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs);
 
 /* A weight from its record in data/constants or data/weights. */
 Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind);
@@ -96,14 +96,14 @@ enum { CALL_MAX_RESULTS = 256 };
 typedef struct Call {
     Reader *r;
     Builder *b;
-    const json_t *node;
+    const Doc *node;
     const struct Translation *how;
     Value *results[CALL_MAX_RESULTS];
     uint32_t result_count;
 } Call;
 
 /* An argument by its name in ATen's schema. Absent ones and None give the default. */
-const json_t *take_arg(Call *c, const char *name);
+const Doc *take_arg(Call *c, const char *name);
 bool take_has(Call *c, const char *name);      /* present and not None */
 Value *take_tensor(Call *c, const char *name); /* required */
 Value *take_self(Call *c);                     /* the tensor "self" */
@@ -175,7 +175,7 @@ extern const Translation translate_conv[], translate_pool[], translate_norm[], t
 
 /* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
  * rows of their own. */
-const Translation *translate_row(Reader *r, const json_t *node, const char *target);
+const Translation *translate_row(Reader *r, const Doc *node, const char *target);
 
 /* Translate every node of the graph. */
 void translate_graph(Reader *r);

@@ -207,27 +207,27 @@ static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **o
 
 /* ---- records ---- */
 
-ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error) {
-    json_t *number = json_object_get(json, "as_int");
-    json_t *text = json_object_get(json_object_get(json, "as_expr"), "expr_str");
-    if (json_is_integer(number))
-        *out = sym_const(table, json_integer_value(number));
-    else if (json_is_string(text))
-        TRY(parse_srepr(table, json_string_value(text), out, error));
+ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry_error *error) {
+    const Doc *number = doc_get(json, "as_int");
+    const Doc *text = doc_get(doc_get(json, "as_expr"), "expr_str");
+    if (doc_is_integer(number))
+        *out = sym_const(table, doc_integer(number));
+    else if (doc_is_text(text))
+        TRY(parse_srepr(table, doc_text(text), out, error));
     if (table->overflow) {
         return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                          "a number that does not fit 64 bits, or a division by 0");
     }
-    if (json_is_integer(number) || json_is_string(text)) return FERRY_OK;
+    if (doc_is_integer(number) || doc_is_text(text)) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
-                     json_kind(json));
+                     doc_kind(json));
 }
 
-static ferry_status read_syms(SymTable *table, const json_t *list, const Sym **out, size_t count,
+static ferry_status read_syms(SymTable *table, const Doc *list, const Sym **out, size_t count,
                               ferry_error *error) {
     for (size_t i = 0; i < count; i++)
-        TRY(schema_sym(table, json_array_get(list, i), &out[i], error));
+        TRY(schema_sym(table, doc_item(list, i), &out[i], error));
     return FERRY_OK;
 }
 
@@ -237,19 +237,19 @@ static const struct {
     ferry_dtype part;
 } complex_types[] = {{9, FERRY_F16}, {10, FERRY_F32}, {11, FERRY_F64}};
 
-static ferry_dtype complex_part(const json_t *json) {
-    int64_t number = json_integer_value(json_object_get(json, "dtype"));
+static ferry_dtype complex_part(const Doc *json) {
+    int64_t number = doc_integer(doc_get(json, "dtype"));
     for (size_t i = 0; i < sizeof complex_types / sizeof *complex_types; i++) {
         if (complex_types[i].number == number) return complex_types[i].part;
     }
     return FERRY_DTYPE_NONE;
 }
 
-bool schema_is_complex(const json_t *json) {
+bool schema_is_complex(const Doc *json) {
     return complex_part(json) != FERRY_DTYPE_NONE;
 }
 
-static void add_parts(SymTable *table, const json_t *json, TensorMeta *meta) {
+static void add_parts(SymTable *table, const Doc *json, TensorMeta *meta) {
     const Sym *two = sym_const(table, 2);
     for (uint32_t d = 0; d < meta->rank; d++)
         meta->strides[d] = sym_mul(table, meta->strides[d], two);
@@ -259,13 +259,13 @@ static void add_parts(SymTable *table, const json_t *json, TensorMeta *meta) {
     meta->offset = sym_mul(table, meta->offset, two);
 }
 
-ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
+ferry_status schema_tensor(SymTable *table, const Doc *json, const char *name, TensorMeta *out,
                            ferry_error *error) {
-    json_t *sizes = json_object_get(json, "sizes"), *strides = json_object_get(json, "strides");
-    size_t rank = json_array_size(sizes);
+    const Doc *sizes = doc_get(json, "sizes"), *strides = doc_get(json, "strides");
+    size_t rank = doc_count(sizes);
     *out = (TensorMeta){.dtype =
-                            scalar_type_dtype(json_integer_value(json_object_get(json, "dtype")))};
-    if (!json_is_array(sizes) || json_array_size(strides) != rank) {
+                            scalar_type_dtype(doc_integer(doc_get(json, "dtype")))};
+    if (!doc_is_array(sizes) || doc_count(strides) != rank) {
         return error_set(error, FERRY_BAD_FORMAT, name,
                          "expected a tensor type with \"sizes\" and \"strides\" of one length");
     }
@@ -277,7 +277,7 @@ ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name
     out->offset = sym_const(table, 0);
     TRY(read_syms(table, sizes, out->sizes, rank, error));
     TRY(read_syms(table, strides, out->strides, rank, error));
-    json_t *offset = json_object_get(json, "storage_offset");
+    const Doc *offset = doc_get(json, "storage_offset");
     if (offset) TRY(schema_sym(table, offset, &out->offset, error));
     if (schema_is_complex(json)) add_parts(table, json, out);
     return FERRY_OK;

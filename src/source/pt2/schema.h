@@ -3,7 +3,7 @@
 #ifndef SOURCE_PT2_SCHEMA_H
 #define SOURCE_PT2_SCHEMA_H
 
-#include "format/json.h"
+#include "format/document.h"
 #include "format/scalar_type.h"
 #include "graph/program.h"
 
@@ -17,12 +17,12 @@ typedef struct TensorMeta {
 } TensorMeta;
 
 /* {"as_int": 4} or {"as_expr": {"expr_str": "Symbol('s0', ...)"}}. Symbols are made on first sight. */
-ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error);
+ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry_error *error);
 
 /* Complex tensors are of real numbers with a last dimension of 2. */
-bool schema_is_complex(const json_t *json);
+bool schema_is_complex(const Doc *json);
 
-ferry_status schema_tensor(SymTable *table, const json_t *json, const char *name, TensorMeta *out,
+ferry_status schema_tensor(SymTable *table, const Doc *json, const char *name, TensorMeta *out,
                            ferry_error *error);
 
 /* True when the strides are those of a dense, row-major tensor. */

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* What a constant argument or result holds, as JSON text; NULL when it is no constant. */
-static const char *constant_text(Reader *r, json_t *value) {
+static const char *constant_text(Reader *r, const Doc *value) {
     static const char *const plain[] = {"as_int", "as_float", "as_string", "as_bool"};
-    if (json_object_get(value, "as_none")) return "null";
+    if (doc_get(value, "as_none")) return "null";
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        json_t *found = json_object_get(value, plain[i]);
+        const Doc *found = doc_get(value, plain[i]);
         if (!found) continue;
         char *text = json_dumps(found, JSON_ENCODE_ANY);
         const char *copy = text ? arena_string(&r->b.program->arena, text) : "null";
@@ -37,9 +37,9 @@ static void take_place(Reader *r, const char *name, const char *target, Value *v
     reader_bind(r, name, value);
 }
 
-static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
+static void read_user_input(Reader *r, const Doc *arg, Leaves *leaves) {
     const char *name =
-        json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
+        doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
     const char *path = next_path(r, leaves);
     Program *program = r->b.program;
     if (!name) {
@@ -59,27 +59,27 @@ static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
     take_place(r, name, path, build_input(&r->b, path, meta.dtype, meta.rank, meta.sizes));
 }
 
-static void read_constant_input(Reader *r, json_t *body, Leaves *leaves) {
+static void read_constant_input(Reader *r, const Doc *body, Leaves *leaves) {
     const char *path = next_path(r, leaves);
-    const char *text = constant_text(r, json_object_get(body, "value"));
+    const char *text = constant_text(r, doc_get(body, "value"));
     Program *program = r->b.program;
     VEC_PUSH(&program->input_constants,
              ((ConstantLeaf){leaves->next - 1, arena_string(&program->arena, path),
                              text ? text : "null"}));
 }
 
-static const char *text_member(json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
+static const char *text_member(const Doc *object, const char *key) {
+    const char *text = doc_text(doc_get(object, key));
     return text ? text : "";
 }
 
-static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
-    const char *name = json_string_value(json_object_get(json_object_get(body, "arg"), "name"));
+static void read_input_spec(Reader *r, const Doc *spec, Leaves *leaves) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
+    const char *name = doc_text(doc_get(doc_get(body, "arg"), "name"));
     if (!kind) kind = "nothing";
     if (strcmp(kind, "user_input") == 0) {
-        read_user_input(r, json_object_get(body, "arg"), leaves);
+        read_user_input(r, doc_get(body, "arg"), leaves);
     } else if (strcmp(kind, "constant_input") == 0) {
         read_constant_input(r, body, leaves);
     } else if (name && strcmp(kind, "parameter") == 0) {
@@ -87,7 +87,7 @@ static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
         take_place(r, name, fqn, reader_weight(r, false, fqn, VALUE_PARAMETER));
     } else if (name && strcmp(kind, "buffer") == 0) {
         const char *fqn = text_member(body, "buffer_name");
-        bool stored = json_object_get(r->pt2->weights, fqn);
+        bool stored = doc_get(r->pt2->weights, fqn);
         take_place(r, name, fqn, reader_weight(r, !stored, fqn, VALUE_BUFFER));
     } else if (name && strcmp(kind, "tensor_constant") == 0) {
         const char *fqn = text_member(body, "tensor_constant_name");
@@ -99,11 +99,11 @@ static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
 
 /* ---- outputs ---- */
 
-static void read_user_output(Reader *r, json_t *arg, Leaves *leaves) {
+static void read_user_output(Reader *r, const Doc *arg, Leaves *leaves) {
     const char *name =
-        json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
+        doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
     const char *size =
-        json_string_value(json_object_get(json_object_get(arg, "as_sym_int"), "as_name"));
+        doc_text(doc_get(doc_get(arg, "as_sym_int"), "as_name"));
     const char *path = next_path(r, leaves), *text = constant_text(r, arg);
     Program *program = r->b.program;
     if (name) {
@@ -123,11 +123,11 @@ static void read_user_output(Reader *r, json_t *arg, Leaves *leaves) {
     }
 }
 
-static void read_output_spec(Reader *r, json_t *spec, Leaves *leaves) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
+static void read_output_spec(Reader *r, const Doc *spec, Leaves *leaves) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
     if (kind && strcmp(kind, "user_output") == 0) {
-        read_user_output(r, json_object_get(body, "arg"), leaves);
+        read_user_output(r, doc_get(body, "arg"), leaves);
     } else if (!kind || !strstr(kind, "mutation")) {
         reader_fail(r, FERRY_UNSUPPORTED, "an output of kind \"%s\" is not supported",
                     kind ? kind : "");
@@ -137,10 +137,10 @@ static void read_output_spec(Reader *r, json_t *spec, Leaves *leaves) {
 /* ---- writes ---- */
 
 /* {"buffer_mutation": {"arg": {"name": ...}, "buffer_name": ...}}: write the place as the graph would. */
-static void read_mutation(Reader *r, json_t *spec) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
-    const char *result = text_member(json_object_get(body, "arg"), "name");
+static void read_mutation(Reader *r, const Doc *spec) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
+    const char *result = text_member(doc_get(body, "arg"), "name");
     if (!kind || !strstr(kind, "mutation")) return;
     bool is_input = strcmp(kind, "user_input_mutation") == 0;
     const char *target =
@@ -180,10 +180,10 @@ static void bind_write(Reader *r, const Place *place, Value *value) {
         program->outputs.items[program->outputs.count - 1].writes = place->value;
 }
 
-static void read_writes(Reader *r, json_t *specs) {
-    json_t *spec;
+static void read_writes(Reader *r, const Doc *specs) {
+    const Doc *spec;
     size_t i;
-    json_array_foreach(specs, i, spec) {
+    DOC_EACH_ITEM(specs, i, spec) {
         if (build_ok(&r->b)) read_mutation(r, spec);
     }
     for (i = 0; i < r->places.count && build_ok(&r->b); i++) {
@@ -193,15 +193,15 @@ static void read_writes(Reader *r, json_t *specs) {
     }
 }
 
-void signature_read(Reader *r, json_t *signature, Leaves *inputs, Leaves *outputs) {
-    json_t *spec, *results = json_object_get(signature, "output_specs");
+void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs) {
+    const Doc *spec, *results = doc_get(signature, "output_specs");
     size_t i;
-    json_array_foreach(json_object_get(signature, "input_specs"), i, spec) {
+    DOC_EACH_ITEM(doc_get(signature, "input_specs"), i, spec) {
         read_input_spec(r, spec, inputs);
         if (!build_ok(&r->b)) return;
     }
     translate_graph(r);
-    json_array_foreach(results, i, spec) {
+    DOC_EACH_ITEM(results, i, spec) {
         if (!build_ok(&r->b)) return;
         read_output_spec(r, spec, outputs);
     }

@@ -11,31 +11,31 @@ Value *take_fail(Call *c, ferry_status status, const char *format, ...) {
     va_start(args, format);
     const char *text = arena_vformat(&c->r->pt2->arena, format, args);
     va_end(args);
-    const json_t *outer = c->r->node;
+    const Doc *outer = c->r->node;
     c->r->node = c->node;
     reader_fail(c->r, status, "%s", text);
     c->r->node = outer;
     return &c->b->poison;
 }
 
-const json_t *take_arg(Call *c, const char *name) {
-    json_t *inputs = json_object_get(c->node, "inputs"), *input;
+const Doc *take_arg(Call *c, const char *name) {
+    const Doc *inputs = doc_get(c->node, "inputs"), *input;
     size_t i;
-    json_array_foreach(inputs, i, input) {
-        const char *found = json_string_value(json_object_get(input, "name"));
-        if (found && strcmp(found, name) == 0) return json_object_get(input, "arg");
+    DOC_EACH_ITEM(inputs, i, input) {
+        const char *found = doc_text(doc_get(input, "name"));
+        if (found && strcmp(found, name) == 0) return doc_get(input, "arg");
     }
     return NULL;
 }
 
 bool take_has(Call *c, const char *name) {
-    const json_t *arg = take_arg(c, name);
-    return arg && !json_object_get(arg, "as_none");
+    const Doc *arg = take_arg(c, name);
+    return arg && !doc_get(arg, "as_none");
 }
 
 /* The one key of an argument's union is `key`: its value; else NULL. */
-static const json_t *member(const json_t *arg, const char *key) {
-    return json_object_get(arg, key);
+static const Doc *member(const Doc *arg, const char *key) {
+    return doc_get(arg, key);
 }
 
 static void wrong_kind(Call *c, const char *name, const char *expected) {
@@ -43,9 +43,9 @@ static void wrong_kind(Call *c, const char *name, const char *expected) {
 }
 
 const char *take_tensor_name(Call *c, const char *name) {
-    const json_t *arg = take_arg(c, name), *number = member(arg, "as_sym_float");
-    if (number) return json_string_value(json_object_get(number, "as_name"));
-    return json_string_value(json_object_get(member(arg, "as_tensor"), "name"));
+    const Doc *arg = take_arg(c, name), *number = member(arg, "as_sym_float");
+    if (number) return doc_text(doc_get(number, "as_name"));
+    return doc_text(doc_get(member(arg, "as_tensor"), "name"));
 }
 
 bool take_is_tensor(Call *c, const char *name) {
@@ -56,8 +56,8 @@ Value *take_optional_tensor(Call *c, const char *name) {
     const char *tensor = take_tensor_name(c, name);
     if (tensor) return reader_read(c->r, tensor);
     /* An optional tensor may be wrapped once more. */
-    const json_t *wrapped = member(take_arg(c, name), "as_optional_tensor");
-    tensor = json_string_value(json_object_get(member(wrapped, "as_tensor"), "name"));
+    const Doc *wrapped = member(take_arg(c, name), "as_optional_tensor");
+    tensor = doc_text(doc_get(member(wrapped, "as_tensor"), "name"));
     return tensor ? reader_read(c->r, tensor) : NULL;
 }
 
@@ -75,15 +75,15 @@ Value *take_self(Call *c) {
 /* ---- numbers ---- */
 
 /* {"as_int": 3} or {"as_name": "sym_size_int"}, or {"as_sym_int": ...} around one of them. */
-static const Sym *read_sym(Call *c, const char *name, const json_t *arg) {
-    const json_t *inner = member(arg, "as_sym_int");
+static const Sym *read_sym(Call *c, const char *name, const Doc *arg) {
+    const Doc *inner = member(arg, "as_sym_int");
     if (inner) arg = inner;
-    const json_t *number = member(arg, "as_int"), *symbol = member(arg, "as_name");
-    if (json_is_integer(number)) return build_const(c->b, json_integer_value(number));
-    if (json_is_string(symbol)) {
-        const Sym *found = map_find(&c->r->sizes, json_string_value(symbol));
+    const Doc *number = member(arg, "as_int"), *symbol = member(arg, "as_name");
+    if (doc_is_integer(number)) return build_const(c->b, doc_integer(number));
+    if (doc_is_text(symbol)) {
+        const Sym *found = map_find(&c->r->sizes, doc_text(symbol));
         if (found) return found;
-        take_fail(c, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", json_string_value(symbol));
+        take_fail(c, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", doc_text(symbol));
     } else {
         wrong_kind(c, name, "an integer");
     }
@@ -113,10 +113,10 @@ uint32_t take_dim(Call *c, const char *name, int64_t otherwise, uint32_t rank) {
 }
 
 /* Non-finite numbers are strings. */
-static bool read_number(const json_t *json, double *out) {
-    const char *text = json_string_value(json);
-    if (json_is_number(json))
-        *out = json_number_value(json);
+static bool read_number(const Doc *json, double *out) {
+    const char *text = doc_text(json);
+    if (doc_is_number(json))
+        *out = doc_number(json);
     else if (text && strcmp(text, "Infinity") == 0)
         *out = INFINITY;
     else if (text && strcmp(text, "-Infinity") == 0)
@@ -129,13 +129,13 @@ static bool read_number(const json_t *json, double *out) {
 }
 
 Arg take_scalar(Call *c, const char *name) {
-    const json_t *arg = take_arg(c, name);
+    const Doc *arg = take_arg(c, name);
     double number;
     if (!take_has(c, name)) return arg_none();
-    if (member(arg, "as_bool")) return arg_bool(json_is_true(member(arg, "as_bool")));
+    if (member(arg, "as_bool")) return arg_bool(doc_bool(member(arg, "as_bool")));
     if (member(arg, "as_float") && read_number(member(arg, "as_float"), &number))
         return arg_float(number);
-    const json_t *known = json_object_get(member(arg, "as_sym_float"), "as_float");
+    const Doc *known = doc_get(member(arg, "as_sym_float"), "as_float");
     if (known && read_number(known, &number)) return arg_float(number);
     if (member(arg, "as_int") || member(arg, "as_sym_int")) return arg_sym(read_sym(c, name, arg));
     wrong_kind(c, name, "a number");
@@ -153,19 +153,19 @@ double take_float(Call *c, const char *name, double otherwise) {
 }
 
 bool take_bool(Call *c, const char *name, bool otherwise) {
-    const json_t *value = member(take_arg(c, name), "as_bool");
-    return value ? json_is_true(value) : otherwise;
+    const Doc *value = member(take_arg(c, name), "as_bool");
+    return value ? doc_bool(value) : otherwise;
 }
 
 const char *take_string(Call *c, const char *name, const char *otherwise) {
-    const char *value = json_string_value(member(take_arg(c, name), "as_string"));
+    const char *value = doc_text(member(take_arg(c, name), "as_string"));
     return value ? value : otherwise;
 }
 
 /* ---- lists ---- */
 
-static uint32_t list_length(Call *c, const char *name, const json_t *list, uint32_t most) {
-    size_t length = json_array_size(list);
+static uint32_t list_length(Call *c, const char *name, const Doc *list, uint32_t most) {
+    size_t length = doc_count(list);
     if (length <= most) return (uint32_t)length;
     take_fail(c, FERRY_UNSUPPORTED, "the argument \"%s\" has %zu entries, at most %u are supported",
               name, length, most);
@@ -173,18 +173,18 @@ static uint32_t list_length(Call *c, const char *name, const json_t *list, uint3
 }
 
 uint32_t take_syms(Call *c, const char *name, const Sym **out, uint32_t most) {
-    const json_t *arg = take_arg(c, name);
+    const Doc *arg = take_arg(c, name);
     if (!take_has(c, name)) return 0;
-    const json_t *plain = member(arg, "as_ints"), *symbolic = member(arg, "as_sym_ints");
+    const Doc *plain = member(arg, "as_ints"), *symbolic = member(arg, "as_sym_ints");
     if (!plain && !symbolic) {
         out[0] = read_sym(c, name, arg);
         return 1;
     }
-    const json_t *list = plain ? plain : symbolic;
+    const Doc *list = plain ? plain : symbolic;
     uint32_t length = list_length(c, name, list, most);
     for (uint32_t i = 0; i < length; i++) {
-        const json_t *entry = json_array_get(list, i);
-        out[i] = plain ? build_const(c->b, json_integer_value(entry)) : read_sym(c, name, entry);
+        const Doc *entry = doc_item(list, i);
+        out[i] = plain ? build_const(c->b, doc_integer(entry)) : read_sym(c, name, entry);
     }
     return length;
 }
@@ -201,17 +201,17 @@ uint32_t take_ints(Call *c, const char *name, int64_t *out, uint32_t most) {
 }
 
 uint32_t take_tensors(Call *c, const char *name, Value **out, uint32_t most) {
-    const json_t *arg = take_arg(c, name);
-    const json_t *list = member(arg, "as_tensors"), *optional = member(arg, "as_optional_tensors");
+    const Doc *arg = take_arg(c, name);
+    const Doc *list = member(arg, "as_tensors"), *optional = member(arg, "as_optional_tensors");
     if (!list && !optional) {
         wrong_kind(c, name, "a list of tensors");
         return 0;
     }
     uint32_t length = list_length(c, name, list ? list : optional, most);
     for (uint32_t i = 0; i < length; i++) {
-        const json_t *entry = json_array_get(list ? list : optional, i);
+        const Doc *entry = doc_item(list ? list : optional, i);
         if (optional) entry = member(entry, "as_tensor");
-        const char *tensor = json_string_value(json_object_get(entry, "name"));
+        const char *tensor = doc_text(doc_get(entry, "name"));
         out[i] = tensor ? reader_read(c->r, tensor) : NULL;
         if (!tensor && list) wrong_kind(c, name, "a list of tensors");
     }
@@ -221,22 +221,22 @@ uint32_t take_tensors(Call *c, const char *name, Value **out, uint32_t most) {
 /* ---- results ---- */
 
 /* The names of all results, flattened: a list-returning op has one entry with a list. */
-static const json_t *output_at(Call *c, uint32_t index) {
-    const json_t *outputs = json_object_get(c->node, "outputs");
-    const json_t *first = json_array_get(outputs, 0);
-    const json_t *list = member(first, "as_tensors");
-    if (list) return json_array_get(list, index);
-    return member(json_array_get(outputs, index), "as_tensor");
+static const Doc *output_at(Call *c, uint32_t index) {
+    const Doc *outputs = doc_get(c->node, "outputs");
+    const Doc *first = doc_item(outputs, 0);
+    const Doc *list = member(first, "as_tensors");
+    if (list) return doc_item(list, index);
+    return member(doc_item(outputs, index), "as_tensor");
 }
 
 uint32_t result_count(Call *c) {
-    const json_t *outputs = json_object_get(c->node, "outputs");
-    const json_t *list = member(json_array_get(outputs, 0), "as_tensors");
-    return (uint32_t)json_array_size(list ? list : outputs);
+    const Doc *outputs = doc_get(c->node, "outputs");
+    const Doc *list = member(doc_item(outputs, 0), "as_tensors");
+    return (uint32_t)doc_count(list ? list : outputs);
 }
 
 const char *result_name(Call *c, uint32_t index) {
-    return json_string_value(json_object_get(output_at(c, index), "name"));
+    return doc_text(doc_get(output_at(c, index), "name"));
 }
 
 TensorMeta result_meta(Call *c, uint32_t index) {

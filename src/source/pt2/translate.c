@@ -19,24 +19,24 @@ static const Translation *find_in(const Translation *row, const char *target) {
     return NULL;
 }
 
-static bool is_complex(Reader *r, const json_t *arg) {
+static bool is_complex(Reader *r, const Doc *arg) {
     return reader_is_complex(
-        r, json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name")));
+        r, doc_text(doc_get(doc_get(arg, "as_tensor"), "name")));
 }
 
-static bool has_complex(Reader *r, const json_t *node) {
-    json_t *entry;
+static bool has_complex(Reader *r, const Doc *node) {
+    const Doc *entry;
     size_t i;
-    json_array_foreach(json_object_get(node, "outputs"), i, entry) {
+    DOC_EACH_ITEM(doc_get(node, "outputs"), i, entry) {
         if (is_complex(r, entry)) return true;
     }
-    json_array_foreach(json_object_get(node, "inputs"), i, entry) {
-        if (is_complex(r, json_object_get(entry, "arg"))) return true;
+    DOC_EACH_ITEM(doc_get(node, "inputs"), i, entry) {
+        if (is_complex(r, doc_get(entry, "arg"))) return true;
     }
     return false;
 }
 
-const Translation *translate_row(Reader *r, const json_t *node, const char *target) {
+const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
     const Translation *found = NULL;
     if (has_complex(r, node)) return find_in(translate_complexes, target);
     for (size_t i = 0; !found && i < sizeof tables / sizeof *tables; i++)
@@ -66,7 +66,7 @@ static bool is_bookkeeping(const char *target) {
 }
 
 /* A float computed from sizes: a 0-d float32 tensor under the name of the result. */
-static void translate_number(Reader *r, const json_t *node, const char *target) {
+static void translate_number(Reader *r, const Doc *node, const char *target) {
     static const struct {
         const char *target;
         Op op;
@@ -75,9 +75,9 @@ static void translate_number(Reader *r, const json_t *node, const char *target) 
                       {"_operator.mul", OP_MUL},
                       {"_operator.truediv", OP_DIV},
                       {"_operator.pow", OP_POW}};
-    const json_t *output = json_array_get(json_object_get(node, "outputs"), 0);
+    const Doc *output = doc_item(doc_get(node, "outputs"), 0);
     const char *name =
-        json_string_value(json_object_get(json_object_get(output, "as_sym_float"), "as_name"));
+        doc_text(doc_get(doc_get(output, "as_sym_float"), "as_name"));
     Call call = {.r = r, .b = &r->b, .node = node};
     if (!name) return;
     Value *sides[2] = {&r->b.poison, &r->b.poison};
@@ -134,8 +134,8 @@ static const char *base_name(Call *c, uint32_t index) {
     const char *self = take_tensor_name(c, "self");
     if (!self) self = take_tensor_name(c, "input");
     if (self) return self;
-    const json_t *list = json_object_get(take_arg(c, "tensors"), "as_tensors");
-    return json_string_value(json_object_get(json_array_get(list, index), "name"));
+    const Doc *list = doc_get(take_arg(c, "tensors"), "as_tensors");
+    return doc_text(doc_get(doc_item(list, index), "name"));
 }
 
 /* Does result `index` share the storage of the argument `base`? */
@@ -213,9 +213,9 @@ static void write_in_place(Call *c) {
 }
 
 /* The module that a node came from: the innermost path of its nn_module_stack. */
-static const char *module_scope(Reader *r, const json_t *node) {
+static const char *module_scope(Reader *r, const Doc *node) {
     const char *stack =
-        json_string_value(json_object_get(json_object_get(node, "metadata"), "nn_module_stack"));
+        doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
     if (!stack) return "";
     const char *last = strrchr(stack, ';');
     const char *path = strchr(last ? last + 1 : stack, ',');
@@ -224,8 +224,8 @@ static const char *module_scope(Reader *r, const json_t *node) {
     return arena_string_n(&r->pt2->arena, path + 1, length);
 }
 
-static void translate_node(Reader *r, const json_t *node) {
-    const char *target = json_string_value(json_object_get(node, "target"));
+static void translate_node(Reader *r, const Doc *node) {
+    const char *target = doc_text(doc_get(node, "target"));
     Call call = {.r = r, .b = &r->b, .node = node};
     r->node = node;
     if (!target) {
@@ -257,9 +257,9 @@ static void translate_node(Reader *r, const json_t *node) {
 }
 
 void translate_graph(Reader *r) {
-    json_t *nodes = json_object_get(r->graph, "nodes"), *node;
+    const Doc *nodes = doc_get(r->graph, "nodes"), *node;
     size_t i;
-    json_array_foreach(nodes, i, node) {
+    DOC_EACH_ITEM(nodes, i, node) {
         translate_node(r, node);
         if (!build_ok(&r->b)) return;
     }

@@ -8,12 +8,12 @@
 enum { MAX_INFLATED = 64 << 20, MAX_RATIO = 64 };
 
 /* The record behind a weight: its bytes, and the file they are mapped from (NULL: inflated). */
-static bool find_record(Reader *r, const char *folder, json_t *payload, const char *fqn,
+static bool find_record(Reader *r, const char *folder, const Doc *payload, const char *fqn,
                         const unsigned char **bytes, uint64_t *size, const MappedFile **file) {
     Pt2 *pt2 = r->pt2;
     ferry_error problem;
-    const char *path = json_string_value(json_object_get(payload, "path_name"));
-    if (json_is_true(json_object_get(payload, "use_pickle"))) {
+    const char *path = doc_text(doc_get(payload, "path_name"));
+    if (doc_bool(doc_get(payload, "use_pickle"))) {
         reader_fail(r, FERRY_UNSUPPORTED,
                     "the weight \"%s\" is kept as a pickle, which ferry never reads", fqn);
         return false;
@@ -67,8 +67,8 @@ static bool check_window(const TensorMeta *meta, uint64_t record, int64_t *shape
 
 Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind) {
     const char *folder = constants ? "constants" : "weights";
-    json_t *config = constants ? r->pt2->constants : r->pt2->weights;
-    json_t *payload = json_object_get(config, fqn);
+    const Doc *config = constants ? r->pt2->constants : r->pt2->weights;
+    const Doc *payload = doc_get(config, fqn);
     const unsigned char *bytes;
     const MappedFile *file;
     uint64_t size, offset = 0;
@@ -77,7 +77,7 @@ Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind)
     ferry_error problem;
     Program *program = r->b.program;
     if (!payload) return reader_fail(r, FERRY_BAD_FORMAT, "the archive has no weight \"%s\"", fqn);
-    if (schema_tensor(&program->symbols, json_object_get(payload, "tensor_meta"), fqn, &meta,
+    if (schema_tensor(&program->symbols, doc_get(payload, "tensor_meta"), fqn, &meta,
                       &problem)) {
         return reader_fail(r, problem.status, "the weight \"%s\": %s", fqn, problem.message);
     }
