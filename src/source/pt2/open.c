@@ -90,8 +90,7 @@ static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, const Doc **out, f
 static ferry_status check_version(const Pt2 *pt2, ferry_error *error) {
     const Doc *version = doc_get(pt2->json, "schema_version");
     const Doc *major = doc_get(version, "major");
-    if (doc_is_integer(major) &&
-        (doc_integer(major) == SCHEMA_MAJOR || doc_integer(major) == 0)) {
+    if (doc_is_integer(major) && (doc_integer(major) == SCHEMA_MAJOR || doc_integer(major) == 0)) {
         return FERRY_OK;
     }
     return error_set(error, FERRY_UNSUPPORTED, pt2->path,

@@ -69,8 +69,7 @@ static void translate_where_coordinates(Call *c) {
 static void translate_item(Call *c) {
     Value *self = take_self(c);
     const Doc *output = doc_item(doc_get(c->node, "outputs"), 0);
-    const char *name =
-        doc_text(doc_get(doc_get(output, "as_sym_int"), "as_name"));
+    const char *name = doc_text(doc_get(doc_get(output, "as_sym_int"), "as_name"));
     const Sym *symbol = name ? map_find(&c->r->sizes, name) : NULL;
     if (!symbol || symbol->kind != SYM_SYMBOL || is_bound(c->b->program, symbol)) return;
     if (self->rank) self = build_view(c->b, self, NULL, 0);

@@ -12,8 +12,7 @@ static bool counts_from_end(Call *c, const char *name, const Sym *value) {
     const Doc *inner = doc_get(take_arg(c, name), "as_sym_int");
     const char *size = doc_text(doc_get(inner, "as_name"));
     const Doc *known = doc_get(c->r->graph, "sym_int_values");
-    const Doc *expression =
-        size ? doc_get(doc_get(known, size), "as_expr") : NULL;
+    const Doc *expression = size ? doc_get(doc_get(known, size), "as_expr") : NULL;
     const Doc *hint = doc_get(doc_get(expression, "hint"), "as_int");
     return hint ? doc_integer(hint) < 0 : value->upper == 0;
 }

@@ -15,7 +15,7 @@ typedef struct Pt2 {
     const char *path;
     MappedFile file;
     Zip zip;
-    const char *root;            /* the folder that all entries share */
+    const char *root;               /* the folder that all entries share */
     const Doc *json;                /* models/NAME.json */
     const Doc *weights, *constants; /* their payload configurations, by name; may be NULL */
 } Pt2;

@@ -13,8 +13,7 @@ static void read_ranges(Reader *r) {
     const char *key;
     const Doc *range;
     DOC_EACH_MEMBER(doc_get(r->pt2->json, "range_constraints"), key, range) {
-        const Doc *lower = doc_get(range, "min_val"),
-               *upper = doc_get(range, "max_val");
+        const Doc *lower = doc_get(range, "min_val"), *upper = doc_get(range, "max_val");
         int64_t low = doc_is_integer(lower) ? doc_integer(lower) : 0;
         int64_t high = doc_is_integer(upper) ? doc_integer(upper) : SYM_UNBOUNDED;
         bool plain = *key && strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key) &&
@@ -70,8 +69,7 @@ static const char *root_class(Reader *r) {
     const Doc *node;
     size_t i;
     DOC_EACH_ITEM(doc_get(r->graph, "nodes"), i, node) {
-        const char *stack = doc_text(
-            doc_get(doc_get(node, "metadata"), "nn_module_stack"));
+        const char *stack = doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
         size_t start = stack ? strcspn(stack, ";") : 0;
         while (start > 0 && stack[start - 1] != '.') start--;
         if (start == 0) continue;
@@ -98,8 +96,7 @@ static void name_place(const Reader *r, ferry_error *error) {
 
 ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
     const Doc *module = doc_get(pt2->json, "graph_module");
-    Reader r = {
-        .pt2 = pt2, .b = build_start(program, error), .graph = doc_get(module, "graph")};
+    Reader r = {.pt2 = pt2, .b = build_start(program, error), .graph = doc_get(module, "graph")};
     Leaves inputs = {0}, outputs = {0};
     program->model_type = "torch.export";
     program->architecture = root_class(&r);

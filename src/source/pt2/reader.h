@@ -24,8 +24,8 @@ struct Binding {
     Value *value;     /* as of `version` */
     uint32_t version; /* of the storage */
     Storage *storage;
-    Binding *base;      /* the tensor that this is a view of, or NULL */
-    uint32_t depth;     /* how many views away the last base is */
+    Binding *base;   /* the tensor that this is a view of, or NULL */
+    uint32_t depth;  /* how many views away the last base is */
     const Doc *node; /* that made the view */
     const struct Translation *how;
     uint32_t output; /* which of its outputs */
@@ -41,13 +41,13 @@ typedef struct Place {
 typedef struct Reader {
     Pt2 *pt2;
     Builder b;
-    const Doc *graph;      /* graph_module.graph */
-    Map bindings;       /* tensor name -> Binding */
-    Map sizes;          /* SymInt name -> const Sym */
-    VEC(Place) places;  /* in the order of the signature */
-    const Doc *node; /* at hand */
-    bool fills;         /* the write at hand puts one number into every element of a view */
-    uint32_t remade;    /* steps through views, which are limited */
+    const Doc *graph;  /* graph_module.graph */
+    Map bindings;      /* tensor name -> Binding */
+    Map sizes;         /* SymInt name -> const Sym */
+    VEC(Place) places; /* in the order of the signature */
+    const Doc *node;   /* at hand */
+    bool fills;        /* the write at hand puts one number into every element of a view */
+    uint32_t remade;   /* steps through views, which are limited */
 } Reader;
 
 /* ---- the signature: signature.c, weights.c ---- */

@@ -226,8 +226,7 @@ ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry
 
 static ferry_status read_syms(SymTable *table, const Doc *list, const Sym **out, size_t count,
                               ferry_error *error) {
-    for (size_t i = 0; i < count; i++)
-        TRY(schema_sym(table, doc_item(list, i), &out[i], error));
+    for (size_t i = 0; i < count; i++) TRY(schema_sym(table, doc_item(list, i), &out[i], error));
     return FERRY_OK;
 }
 
@@ -263,8 +262,7 @@ ferry_status schema_tensor(SymTable *table, const Doc *json, const char *name, T
                            ferry_error *error) {
     const Doc *sizes = doc_get(json, "sizes"), *strides = doc_get(json, "strides");
     size_t rank = doc_count(sizes);
-    *out = (TensorMeta){.dtype =
-                            scalar_type_dtype(doc_integer(doc_get(json, "dtype")))};
+    *out = (TensorMeta){.dtype = scalar_type_dtype(doc_integer(doc_get(json, "dtype")))};
     if (!doc_is_array(sizes) || doc_count(strides) != rank) {
         return error_set(error, FERRY_BAD_FORMAT, name,
                          "expected a tensor type with \"sizes\" and \"strides\" of one length");

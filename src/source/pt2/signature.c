@@ -38,8 +38,7 @@ static void take_place(Reader *r, const char *name, const char *target, Value *v
 }
 
 static void read_user_input(Reader *r, const Doc *arg, Leaves *leaves) {
-    const char *name =
-        doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
+    const char *name = doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
     const char *path = next_path(r, leaves);
     Program *program = r->b.program;
     if (!name) {
@@ -100,10 +99,8 @@ static void read_input_spec(Reader *r, const Doc *spec, Leaves *leaves) {
 /* ---- outputs ---- */
 
 static void read_user_output(Reader *r, const Doc *arg, Leaves *leaves) {
-    const char *name =
-        doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
-    const char *size =
-        doc_text(doc_get(doc_get(arg, "as_sym_int"), "as_name"));
+    const char *name = doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
+    const char *size = doc_text(doc_get(doc_get(arg, "as_sym_int"), "as_name"));
     const char *path = next_path(r, leaves), *text = constant_text(r, arg);
     Program *program = r->b.program;
     if (name) {

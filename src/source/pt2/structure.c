@@ -38,7 +38,7 @@ static void walk_members(State *state, const Doc *object, const char *path) {
     const char *key;
     const Doc *value;
     DOC_EACH_MEMBER(object, key, value)
-        walk_state(state, value, tree_path(state->s->arena, path, key));
+    walk_state(state, value, tree_path(state->s->arena, path, key));
 }
 
 static void walk_items(State *state, const Doc *list, const char *path) {
@@ -70,8 +70,7 @@ static void walk_state(State *state, const Doc *json, const char *path) {
         size_t i;
         DOC_EACH_ITEM(doc_get(json, "v"), i, pair) {
             char *key = json_dumps(doc_item(pair, 0), JSON_ENCODE_ANY);
-            if (key)
-                walk_state(state, doc_item(pair, 1), tree_path(state->s->arena, path, key));
+            if (key) walk_state(state, doc_item(pair, 1), tree_path(state->s->arena, path, key));
             free(key);
         }
     } else if (tag && strcmp(tag, "seq") == 0) {
@@ -111,16 +110,15 @@ static ferry_status read_mapping(Structure *s, const Doc *children, const char *
     const Doc *keys;
     ferry_status status = FERRY_OK;
     TRY(json_parse("treespec context", context, strlen(context), &keys, s->error));
-    if (doc_count(keys) != doc_count(children))
-        status = bad_spec(s, "a key for every child");
+    if (doc_count(keys) != doc_count(children)) status = bad_spec(s, "a key for every child");
     for (size_t i = 0; i < doc_count(children) && status == FERRY_OK; i++) {
         const Doc *key = doc_item(keys, i);
         char number[24] = "";
         if (doc_is_integer(key))
             snprintf(number, sizeof number, "%lld", (long long)doc_integer(key));
         const char *name = doc_is_text(key) ? doc_text(key) : number;
-        status = read_node(s, doc_item(children, i), tree_path(s->arena, path, name),
-                           depth + 1, &out[i]);
+        status = read_node(s, doc_item(children, i), tree_path(s->arena, path, name), depth + 1,
+                           &out[i]);
     }
     json_decref(keys);
     return status;
@@ -138,7 +136,8 @@ static ferry_status read_sequence(Structure *s, const Doc *children, const char 
 }
 
 static ferry_status read_children(Structure *s, const char *type, const char *context,
-                                  const Doc *children, const char *path, int depth, const Tree **out) {
+                                  const Doc *children, const char *path, int depth,
+                                  const Tree **out) {
     if (strcmp(type, "builtins.tuple") == 0 || strcmp(type, "builtins.list") == 0) {
         return read_sequence(s, children, path, depth, out);
     }
@@ -175,8 +174,7 @@ static ferry_status read_arguments(Structure *s, const Doc *root, const char *co
     const Doc *pair = doc_get(root, "children_spec");
     const Doc *positional = doc_get(doc_item(pair, 0), "children_spec");
     const Tree *sides[2];
-    if (doc_count(pair) != 2 || !doc_is_array(positional))
-        return bad_spec(s, "((...), {...})");
+    if (doc_count(pair) != 2 || !doc_is_array(positional)) return bad_spec(s, "((...), {...})");
     size_t count = doc_count(positional);
     const Tree **nodes = ARENA_ARRAY(s->arena, const Tree *, count);
     if (!nodes) return error_memory(s->error, "treespec", 0);

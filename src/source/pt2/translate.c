@@ -20,8 +20,7 @@ static const Translation *find_in(const Translation *row, const char *target) {
 }
 
 static bool is_complex(Reader *r, const Doc *arg) {
-    return reader_is_complex(
-        r, doc_text(doc_get(doc_get(arg, "as_tensor"), "name")));
+    return reader_is_complex(r, doc_text(doc_get(doc_get(arg, "as_tensor"), "name")));
 }
 
 static bool has_complex(Reader *r, const Doc *node) {
@@ -76,8 +75,7 @@ static void translate_number(Reader *r, const Doc *node, const char *target) {
                       {"_operator.truediv", OP_DIV},
                       {"_operator.pow", OP_POW}};
     const Doc *output = doc_item(doc_get(node, "outputs"), 0);
-    const char *name =
-        doc_text(doc_get(doc_get(output, "as_sym_float"), "as_name"));
+    const char *name = doc_text(doc_get(doc_get(output, "as_sym_float"), "as_name"));
     Call call = {.r = r, .b = &r->b, .node = node};
     if (!name) return;
     Value *sides[2] = {&r->b.poison, &r->b.poison};
@@ -214,8 +212,7 @@ static void write_in_place(Call *c) {
 
 /* The module that a node came from: the innermost path of its nn_module_stack. */
 static const char *module_scope(Reader *r, const Doc *node) {
-    const char *stack =
-        doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
+    const char *stack = doc_text(doc_get(doc_get(node, "metadata"), "nn_module_stack"));
     if (!stack) return "";
     const char *last = strrchr(stack, ';');
     const char *path = strchr(last ? last + 1 : stack, ',');
@@ -243,7 +240,8 @@ static void translate_node(Reader *r, const Doc *node) {
     if (!call.how && functional_name(r, target, &functional))
         call.how = translate_row(r, node, functional);
     if (!call.how) {
-        reader_fail(r, FERRY_UNSUPPORTED, "the operation has no translation; where torch can take it apart, "
+        reader_fail(r, FERRY_UNSUPPORTED,
+                    "the operation has no translation; where torch can take it apart, "
                     "run_decompositions() of the program before it is saved helps");
         return;
     }

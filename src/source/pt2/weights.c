@@ -77,8 +77,7 @@ Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind)
     ferry_error problem;
     Program *program = r->b.program;
     if (!payload) return reader_fail(r, FERRY_BAD_FORMAT, "the archive has no weight \"%s\"", fqn);
-    if (schema_tensor(&program->symbols, doc_get(payload, "tensor_meta"), fqn, &meta,
-                      &problem)) {
+    if (schema_tensor(&program->symbols, doc_get(payload, "tensor_meta"), fqn, &meta, &problem)) {
         return reader_fail(r, problem.status, "the weight \"%s\": %s", fqn, problem.message);
     }
     if (!meta.dtype)
