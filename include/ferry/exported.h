@@ -65,6 +65,8 @@ typedef struct ferry_port {
     ferry_dtype dtype;
     size_t rank;
     const char *shape[FERRY_MAX_RANK];
+    const char
+        *writes; /* of an output: the input or buffer that holds it after the call, or NULL */
 } ferry_port;
 
 FERRY_API size_t ferry_exported_input_count(const ferry_exported *exported);

@@ -284,13 +284,58 @@ def make_pt2():
         program = cut(json.loads(archive.read("model/models/model.json")), count)
         weights, constants = (json.loads(archive.read(f"model/data/{kind}/model_{kind}_config.json"))
                               for kind in ("weights", "constants"))
-        used = {next(iter(spec.values())).get(key) for spec in program["graph_module"]["signature"]["input_specs"]
-                for key in ("parameter_name", "buffer_name", "tensor_constant_name")}
-        for payloads in (weights, constants):
-            payloads["config"] = {name: entry | {"path_name": "weight_0"}
-                                  for name, entry in payloads["config"].items() if name in used}
-        text = json.dumps({"program": program, "weights": weights, "constants": constants}, separators=(",", ":"))
-        write("pt2", model_type, text.encode())
+        write_pt2(model_type, program, weights, constants)
+
+
+def write_pt2(name, program, weights, constants):
+    """A program, with the weights that it uses in one file."""
+    used = {next(iter(spec.values())).get(key) for spec in program["graph_module"]["signature"]["input_specs"]
+            for key in ("parameter_name", "buffer_name", "tensor_constant_name")}
+    for payloads in (weights, constants):
+        payloads["config"] = {name: entry | {"path_name": "weight_0"}
+                              for name, entry in payloads["config"].items() if name in used}
+    text = json.dumps({"program": program, "weights": weights, "constants": constants}, separators=(",", ":"))
+    write("pt2", name, text.encode())
+
+
+def make_pt2_writes():
+    """A program that writes in place, through views of every kind."""
+    import torch
+
+    class Writes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.tensor(5))
+            self.register_buffer("table", torch.zeros(4, 6), persistent=False)
+
+        def forward(self, x, mask, index):
+            self.count.add_(1)
+            self.table.index_copy_(0, index, x[:2])
+            y = x.clone()
+            y[:, 1::2] = 1
+            y.narrow(1, 0, 2).t().mul_(2)
+            y.view(-1, 2, 3).movedim(2, 0)[1].fill_(3)
+            y.unfold(1, 2, 2).add_(1)
+            y.split([2, 4], 1)[1].unbind(1)[0].copy_(y[:, 5])
+            y[:4].diagonal(1).zero_()
+            y.masked_fill_(mask, 0.5)
+            y.index_put_((index,), x[:2], accumulate=True)
+            x.unsqueeze(0).squeeze(0)[1:].expand(-1, -1).sub_(y[1:])
+            return y, self.table.as_strided((2, 3), (6, 2), 1) * self.count, x.reshape(-1)
+
+    x, length = torch.zeros(5, 6), torch.export.Dim("n", min=5)
+    program = torch.export.export(Writes(), (x, x > 0, torch.tensor([1, 0])),
+                                  dynamic_shapes=({0: length}, {0: length}, None))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    archive = zipfile.ZipFile(buffer)
+    root = archive.namelist()[0].split("/")[0]
+    document = json.loads(archive.read(f"{root}/models/model.json"))
+    for node in document["graph_module"]["graph"]["nodes"]:
+        node["metadata"] = {}
+    document["graph_module"]["module_call_graph"] = document["graph_module"]["module_call_graph"][:1]
+    write_pt2("writes", document, *(json.loads(archive.read(f"{root}/data/{kind}/model_{kind}_config.json"))
+                                    for kind in ("weights", "constants")))
 
 
 def make_document():
@@ -399,3 +444,4 @@ if __name__ == "__main__":
     make_document()
     make_pt2()
     make_openvino()
+    make_pt2_writes()
