@@ -209,12 +209,19 @@ static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **o
 
 ferry_status schema_sym(SymTable *table, const json_t *json, const Sym **out, ferry_error *error) {
     json_t *number = json_object_get(json, "as_int");
-    json_t *text = json_object_get(json_object_get(json, "as_expr"), "expr_str");
+    json_t *expression = json_object_get(json, "as_expr");
+    json_t *text = json_object_get(expression, "expr_str");
+    json_t *hint = json_object_get(json_object_get(expression, "hint"), "as_int");
     if (json_is_integer(number)) {
         *out = sym_const(table, json_integer_value(number));
         return FERRY_OK;
     }
-    if (json_is_string(text)) return parse_srepr(table, json_string_value(text), out, error);
+    if (json_is_string(text)) {
+        TRY(parse_srepr(table, json_string_value(text), out, error));
+        if ((*out)->kind == SYM_SYMBOL && json_is_integer(hint) && !table->arena->failed)
+            table->hints.items[(*out)->value] = json_integer_value(hint);
+        return FERRY_OK;
+    }
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
                      json_kind(json));
