@@ -62,6 +62,8 @@ typedef struct Save Save;
 struct ExportTarget {
     const char *name; /* "onnx" */
     const char *file; /* "model.onnx" */
+    bool
+        keeps_state; /* it can hold state that a run changes, and weights that stay what they were */
     ferry_status (*legalize)(Program *program, const ferry_export_config *config,
                              ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what

@@ -103,9 +103,9 @@ static const char *port_output(Program *program, size_t index) {
 }
 
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, onnx_input_name,
+    {"onnx", "model.onnx", false, legalize_onnx, choose_dtype_onnx, write_onnx, onnx_input_name,
      onnx_output_name},
-    {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
+    {"dynamo", "model.pt2", true, legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
      port_output},
 };
 

@@ -95,6 +95,11 @@ void program_print(Buffer *buffer, const Program *program) {
     }
     buffer_text(buffer, "nodes:\n");
     for (const Node *node = program->first; node; node = node->next) print_node(buffer, node);
+    if (program->mutations.count) buffer_text(buffer, "mutations:\n");
+    for (size_t i = 0; i < program->mutations.count; i++) {
+        const Mutation *mutation = &program->mutations.items[i];
+        buffer_format(buffer, "  %%%s := %%%s\n", mutation->target->name, mutation->value->name);
+    }
     buffer_text(buffer, "outputs:\n");
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Port *port = &program->outputs.items[i];

@@ -18,6 +18,7 @@ void program_free(Program *program) {
     VEC_FREE(&program->weights);
     VEC_FREE(&program->inputs);
     VEC_FREE(&program->outputs);
+    VEC_FREE(&program->mutations);
     VEC_FREE(&program->sources);
     VEC_FREE(&program->input_constants);
     VEC_FREE(&program->output_constants);
@@ -78,6 +79,21 @@ ferry_dtype program_float_dtype(const Program *program) {
     return FERRY_F32;
 }
 
+bool program_mutates(const Program *program, const Value *target) {
+    for (size_t i = 0; i < program->mutations.count; i++) {
+        if (program->mutations.items[i].target == target) return true;
+    }
+    return false;
+}
+
+void program_drop_state(Program *program) {
+    program->mutations.count = 0;
+    for (size_t i = 0; i < program->weights.count; i++) {
+        Value *weight = program->weights.items[i];
+        if (weight->kind == VALUE_STATE) weight->kind = VALUE_BUFFER;
+    }
+}
+
 void program_swap_names(Program *program, Value *a, Value *b) {
     const char *name = a->name;
     a->name = b->name;
@@ -130,6 +146,9 @@ void program_replace(Program *program, Value **map, uint32_t count) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         replace_use(&replacement, &program->outputs.items[i].value);
     }
+    for (size_t i = 0; i < program->mutations.count; i++) {
+        replace_use(&replacement, &program->mutations.items[i].value);
+    }
     for (size_t i = 0; i < program->sources.count; i++) {
         replace_use(&replacement, &program->sources.items[i].value);
     }
@@ -146,6 +165,10 @@ uint32_t *program_uses(Program *program, Arena *arena) {
         node_each_tensor(node, count_use, uses);
     }
     for (size_t i = 0; i < program->outputs.count; i++) uses[program->outputs.items[i].value->id]++;
+    for (size_t i = 0; i < program->mutations.count; i++) {
+        uses[program->mutations.items[i].target->id]++;
+        uses[program->mutations.items[i].value->id]++;
+    }
     for (size_t i = 0; i < program->sources.count; i++) uses[program->sources.items[i].value->id]++;
     return uses;
 }
@@ -173,7 +196,8 @@ void program_sweep(Program *program) {
     size_t kept = 0;
     for (size_t i = 0; i < program->weights.count; i++) {
         Value *weight = program->weights.items[i];
-        if (uses[weight->id]) program->weights.items[kept++] = weight;
+        if (uses[weight->id] || weight->kind == VALUE_STATE)
+            program->weights.items[kept++] = weight;
     }
     program->weights.count = kept;
     arena_free(&scratch);
@@ -182,7 +206,7 @@ void program_sweep(Program *program) {
 ferry_status program_health(Program *program, ferry_error *error) {
     if (program->arena.failed || program->names.failed || program->counters.failed ||
         program->weights.failed || program->inputs.failed || program->outputs.failed ||
-        program->sources.failed || program->input_constants.failed ||
+        program->mutations.failed || program->sources.failed || program->input_constants.failed ||
         program->output_constants.failed) {
         return error_memory(error, program->architecture, 0);
     }

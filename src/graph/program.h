@@ -24,6 +24,7 @@ typedef enum ValueKind {
     VALUE_NODE,      /* an output of a node */
     VALUE_INPUT,     /* given by the user */
     VALUE_PARAMETER, /* a weight of the checkpoint, under its own name */
+    VALUE_STATE,     /* a buffer that is kept with the parameters, such as batch statistics */
     VALUE_BUFFER,    /* a tensor that the model computes once, such as rotary frequencies */
     VALUE_CONSTANT,  /* a constant made by a builder or a pass */
 } ValueKind;
@@ -37,7 +38,7 @@ struct Value {
     const Sym *const *shape;
     Node *producer;       /* VALUE_NODE */
     uint32_t index;       /* among the producer's outputs */
-    const Recipe *recipe; /* VALUE_PARAMETER, VALUE_BUFFER, VALUE_CONSTANT */
+    const Recipe *recipe; /* of a weight: VALUE_PARAMETER to VALUE_CONSTANT */
     uint32_t id;          /* dense: [0, program->value_count) */
 };
 
@@ -86,6 +87,10 @@ struct Node {
 typedef struct Port {
     const char *name; /* the leaf's path: "input_ids", "cache.layers.0.keys" */
     Value *value;
+    /* of outputs: */
+    bool is_number; /* the caller gets the number in this tensor of no dimensions */
+    const Value
+        *target; /* of the mutation whose target the caller gets; NULL: a tensor of its own */
 } Port;
 
 /* A leaf of the nested structure that is no tensor: a keyword or a result that the program was traced
@@ -103,6 +108,11 @@ typedef struct SymSource {
     int dim; /* the symbol is this size of the value; -1: it is the value itself, a 0-d integer */
 } SymSource;
 
+/* What a run of the program leaves in an input or a weight. */
+typedef struct Mutation {
+    Value *target, *value;
+} Mutation;
+
 typedef struct Program {
     Arena arena;
     SymTable symbols;
@@ -112,6 +122,7 @@ typedef struct Program {
     VEC(Port) inputs;
     VEC(Port) outputs;
     VEC(ConstantLeaf) input_constants, output_constants;
+    VEC(Mutation) mutations;  /* at most one per target */
     VEC(SymSource) sources;   /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */
     const Tree *output_tree;  /* of what the model's forward returns */
@@ -136,6 +147,12 @@ Value *program_weight(Program *program, ValueKind kind, const char *name, const 
 /* The dtype of the first floating-point weight; float32 when there is none. */
 ferry_dtype program_float_dtype(const Program *program);
 
+/* True when a run leaves another value in this input or weight. */
+bool program_mutates(const Program *program, const Value *target);
+
+/* Make it a function of its inputs: what it would leave behind is forgotten, and its state is a constant. */
+void program_drop_state(Program *program);
+
 /* Exchange the names of two values. */
 void program_swap_names(Program *program, Value *a, Value *b);
 
@@ -149,14 +166,14 @@ void program_remove(Program *program, Node *node);
  * absent are skipped. */
 void node_each_tensor(Node *node, void (*visit)(void *context, Value **use), void *context);
 
-/* Make every node and output that reads value i read map[i] instead, where that is not NULL.
+/* Make everything that reads value i read map[i] instead, where that is not NULL.
  * `map` has program->value_count entries as they were at the call. Chains are followed. */
 void program_replace(Program *program, Value **map, uint32_t count);
 
-/* uses[id] = number of nodes and outputs that read the value; an array in `arena`. */
+/* uses[id] = number of places that read the value; an array in `arena`. */
 uint32_t *program_uses(Program *program, Arena *arena);
 
-/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs stay. */
+/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs and state stay. */
 void program_sweep(Program *program);
 
 /* FERRY_OUT_OF_MEMORY, or an overflow of a symbolic size, that happened on the way; else FERRY_OK. */

@@ -1,7 +1,7 @@
 /* Every invariant of a program, checked after each pass in debug and test builds:
  * names are unique; every argument has the kind that the schema asks for; every tensor is defined
  * before it is read; types are what the type rules say; weights have recipes of their type; the
- * leaves of the nested structures are the inputs and outputs. */
+ * leaves of the nested structures are the inputs and outputs; mutations keep types. */
 #include "base/error.h"
 #include "graph/infer.h"
 #include "graph/program.h"
@@ -83,6 +83,16 @@ static void check_weight(Verify *v, const Value *weight) {
     if (!equal) fail(v, "a recipe makes another type: ", weight->name);
 }
 
+static void check_mutation(Verify *v, Mutation *mutation) {
+    const Value *target = mutation->target, *value = mutation->value;
+    check_use(v, &mutation->target);
+    check_use(v, &mutation->value);
+    if (target->kind == VALUE_NODE || target->kind == VALUE_CONSTANT)
+        fail(v, "a mutation of what is neither input, parameter nor buffer: ", target->name);
+    if (target->dtype != value->dtype || target->rank != value->rank)
+        fail(v, "a mutation changes the type of ", target->name);
+}
+
 ferry_status program_verify(Program *program, const char *when, ferry_error *error) {
     Arena scratch = {0};
     Verify v = {.program = program, .when = when, .error = error};
@@ -97,6 +107,9 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
     v.node = NULL;
     for (size_t i = 0; i < program->outputs.count && v.status == FERRY_OK; i++) {
         check_use(&v, &program->outputs.items[i].value);
+    }
+    for (size_t i = 0; i < program->mutations.count && v.status == FERRY_OK; i++) {
+        check_mutation(&v, &program->mutations.items[i]);
     }
     if (program->input_tree && tree_leaves(program->input_tree) !=
                                    program->inputs.count + program->input_constants.count) {

@@ -49,16 +49,22 @@ ferry_status pass_fold_weights(Program *program, ferry_error *error) {
 
 /* ---- constants ---- */
 
+typedef struct Constants {
+    const Program *program;
+    bool all; /* tensors seen are constants */
+} Constants;
+
 static void check_constant(void *context, Value **use) {
-    bool *constant = context;
-    *constant = *constant && (*use)->recipe && (*use)->kind != VALUE_PARAMETER;
+    Constants *constants = context;
+    bool is_constant = (*use)->kind == VALUE_CONSTANT || (*use)->kind == VALUE_BUFFER;
+    constants->all = constants->all && is_constant && !program_mutates(constants->program, *use);
 }
 
 /* True when everything the node reads and makes is known now, and small. */
-static bool is_foldable(Node *node) {
-    bool constant = true;
-    node_each_tensor(node, check_constant, &constant);
-    if (!constant) return false;
+static bool is_foldable(const Program *program, Node *node) {
+    Constants constants = {program, true};
+    node_each_tensor(node, check_constant, &constants);
+    if (!constants.all) return false;
     for (uint32_t i = 0; i < op_schema(node->op)->arg_count; i++) {
         const Arg *arg = &node->args[i];
         if (arg->kind == VALUE_INT && !sym_is_const(arg->integer)) return false;
@@ -100,7 +106,7 @@ ferry_status pass_fold_constants(Program *program, PassEvaluate evaluate, ferry_
         void *results[64];
         next = node->next;
         node_each_tensor(node, follow, map);
-        if (!is_foldable(node)) continue;
+        if (!is_foldable(program, node)) continue;
         status = evaluate(program, node, &program->arena, results, error);
         for (uint32_t i = 0; i < node->output_count && status == FERRY_OK; i++) {
             map[node->outputs[i]->id] = constant_of(program, node->outputs[i], results[i]);

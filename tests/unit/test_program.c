@@ -72,7 +72,7 @@ static void share_name(void) {
     sum->name = "mul";
 }
 static void make_twice(void) {
-    VEC_PUSH(&program->inputs, (Port){"again", x});
+    VEC_PUSH(&program->inputs, (Port){.name = "again", .value = x});
 }
 static void remove_weight(void) {
     program->weights.count = 0;
@@ -91,6 +91,18 @@ static void foreign_output(void) {
 static void unmade_output(void) {
     program->outputs.items[0].value =
         program_value(program, VALUE_NODE, "nobody", FERRY_F32, 0, NULL);
+}
+static void mutate(Value *target, Value *value) {
+    VEC_PUSH(&program->mutations, (Mutation){target, value});
+}
+static void mutate_result(void) {
+    mutate(product, sum);
+}
+static void mutate_to_other_type(void) {
+    mutate(x, weight);
+}
+static void mutate_to_unmade(void) {
+    mutate(x, program_value(program, VALUE_NODE, "nobody", FERRY_F32, 2, x->shape));
 }
 static void short_tree(void) {
     program->output_tree = tree_tuple(&program->arena, NULL, 0);
@@ -124,6 +136,10 @@ static const struct {
     {change_recipe, FERRY_INTERNAL, "a recipe makes another type: scale.weight"},
     {foreign_output, FERRY_INTERNAL, "reads a foreign value stranger"},
     {unmade_output, FERRY_INTERNAL, "reads a value before it is made: nobody"},
+    {mutate_result, FERRY_INTERNAL,
+     "a mutation of what is neither input, parameter nor buffer: mul"},
+    {mutate_to_other_type, FERRY_INTERNAL, "a mutation changes the type of x"},
+    {mutate_to_unmade, FERRY_INTERNAL, "reads a value before it is made: nobody"},
     {short_tree, FERRY_INTERNAL, "the output structure has another number of leaves"},
     {long_tree, FERRY_INTERNAL, "the input structure has another number of leaves"},
     {overflow, FERRY_UNSUPPORTED, "does not fit 64 bits"},
@@ -155,6 +171,44 @@ static void dead_nodes_and_weights_are_swept(void **state) {
     assert_ptr_equal(program->weights.items[0], weight);
     assert_int_equal(program->inputs.count, 2);
     assert_ok(program_verify(program, "sweeping", &error), &error);
+}
+
+/* Until a target that has no state makes the program drop it. */
+static void state_lives_without_a_reader(void **state) {
+    (void)state;
+    Value *count = build_constant(b, VALUE_STATE, "count", FERRY_F32, 0, NULL, &(float){1});
+    Value *seen =
+        build_constant(b, VALUE_BUFFER, "seen", FERRY_F32, 2, (int64_t[]){1, 4}, (float[4]){0});
+    Value *next = build_add(b, seen, weight);
+    mutate(seen, next);
+    assert_true(program_mutates(program, seen));
+    assert_false(program_mutates(program, count));
+    program_sweep(program);
+    assert_ptr_equal(program->last, next->producer);
+    assert_int_equal(program->weights.count, 3);
+    assert_ok(program_verify(program, "sweeping", &error), &error);
+
+    program_drop_state(program);
+    assert_int_equal(count->kind, VALUE_BUFFER);
+    program_sweep(program);
+    assert_ptr_equal(program->last, sum->producer);
+    assert_int_equal(program->weights.count, 1);
+}
+
+static void a_mutation_follows_a_replacement(void **state) {
+    (void)state;
+    Value *other = build_unary(b, OP_NEG, x);
+    mutate(x, sum);
+    uint32_t count = program->value_count;
+    Value **map = ARENA_ARRAY(&program->arena, Value *, count);
+    map[sum->id] = other;
+    program_replace(program, map, count);
+    assert_ptr_equal(program->mutations.items[0].target, x);
+    assert_ptr_equal(program->mutations.items[0].value, other);
+    Buffer text = {0};
+    program_print(&text, program);
+    assert_non_null(strstr(buffer_string(&text), "mutations:\n  %x := %neg\n"));
+    buffer_free(&text);
 }
 
 static void a_node_lives_while_one_of_its_outputs_is_read(void **state) {
@@ -309,6 +363,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_broken_invariant_is_named),
         TEST(dead_nodes_and_weights_are_swept),
+        TEST(state_lives_without_a_reader),
+        TEST(a_mutation_follows_a_replacement),
         TEST(a_node_lives_while_one_of_its_outputs_is_read),
         TEST(replacing_follows_chains),
         TEST(nodes_are_inserted_where_asked),

@@ -4,14 +4,14 @@
 #include "source/pt2/structure.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- sizes ---- */
 
-/* torch traces with sizes of 2 and more, but a program without upper bound below that serves any. */
+/* torch traces with sizes of 2 and more and gives 2 as the bound, but such a program serves any. */
 static void read_ranges(Reader *r) {
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     SymTable *symbols = &r->b.program->symbols;
     const char *key;
     json_t *range;
@@ -20,9 +20,10 @@ static void read_ranges(Reader *r) {
                *upper = json_object_get(range, "max_val");
         int64_t low = json_is_integer(lower) ? json_integer_value(lower) : 0;
         int64_t high = json_is_integer(upper) ? json_integer_value(upper) : SYM_UNBOUNDED;
-        bool plain = *key && strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key) &&
-                     (*key < '0' || *key > '9');
-        if (plain) sym_symbol(symbols, key, low > 2 ? low : 0, high > low ? high : SYM_UNBOUNDED);
+        bool plain = *key && strspn(key, word) == strlen(key) && (*key < '0' || *key > '9');
+        if (plain)
+            sym_symbol(symbols, key, low == 2 || low < 0 ? 0 : low,
+                       high > low ? high : SYM_UNBOUNDED);
     }
 }
 
@@ -39,88 +40,6 @@ static void read_sizes(Reader *r) {
         }
         map_put(&r->sizes, name, (void *)(uintptr_t)sym);
     }
-}
-
-/* ---- weights ---- */
-
-/* The record behind a weight: its bytes, and the file they are mapped from (NULL: inflated). */
-static bool find_record(Reader *r, const char *folder, json_t *payload, const char *fqn,
-                        const unsigned char **bytes, uint64_t *size, const MappedFile **file) {
-    Pt2 *pt2 = r->pt2;
-    ferry_error problem;
-    const char *path = json_string_value(json_object_get(payload, "path_name"));
-    if (json_is_true(json_object_get(payload, "use_pickle"))) {
-        reader_fail(r, FERRY_UNSUPPORTED,
-                    "the weight \"%s\" is kept as a pickle, which ferry never reads", fqn);
-        return false;
-    }
-    const char *full =
-        path ? arena_format(&pt2->arena, "%s/data/%s/%s", pt2->root, folder, path) : "";
-    const ZipEntry *entry = zip_find(&pt2->zip, full);
-    if (!entry) {
-        reader_fail(r, FERRY_BAD_FORMAT, "the archive has no record for the weight \"%s\"", fqn);
-        return false;
-    }
-    if (zip_bytes(&pt2->zip, entry, &pt2->arena, bytes, &problem) != FERRY_OK) {
-        reader_fail(r, problem.status, "the weight \"%s\": %s", fqn, problem.message);
-        return false;
-    }
-    *size = entry->size;
-    *file = entry->deflated ? NULL : &pt2->file;
-    return true;
-}
-
-/* Check that every element of a strided tensor lies in the record, and turn its sizes into numbers. */
-static bool check_window(const TensorMeta *meta, uint64_t record, int64_t *shape, int64_t *strides,
-                         uint64_t *offset) {
-    uint64_t last, element = ferry_dtype_size(meta->dtype), count = 1;
-    if (!sym_is_const(meta->offset) || meta->offset->value < 0) return false;
-    last = (uint64_t)meta->offset->value;
-    for (uint32_t d = 0; d < meta->rank; d++) {
-        uint64_t extent;
-        if (!sym_is_const(meta->sizes[d]) || !sym_is_const(meta->strides[d])) return false;
-        shape[d] = meta->sizes[d]->value;
-        strides[d] = meta->strides[d]->value;
-        if (shape[d] < 0 || strides[d] < 0) return false;
-        if (__builtin_mul_overflow(count, (uint64_t)shape[d], &count) || count > INT64_MAX)
-            return false;
-        if (shape[d] == 0) continue;
-        if (__builtin_mul_overflow((uint64_t)shape[d] - 1, (uint64_t)strides[d], &extent))
-            return false;
-        if (__builtin_add_overflow(last, extent, &last)) return false;
-    }
-    *offset = (uint64_t)meta->offset->value * element;
-    if (count == 0) return *offset <= record;
-    return last < record / element;
-}
-
-static Value *read_weight(Reader *r, const char *folder, json_t *config, const char *fqn,
-                          ValueKind kind) {
-    json_t *payload = json_object_get(config, fqn);
-    const unsigned char *bytes;
-    const MappedFile *file;
-    uint64_t size, offset = 0;
-    int64_t shape[FERRY_MAX_RANK], strides[FERRY_MAX_RANK];
-    TensorMeta meta;
-    ferry_error problem;
-    Program *program = r->b.program;
-    if (!payload) return reader_fail(r, FERRY_BAD_FORMAT, "the archive has no weight \"%s\"", fqn);
-    if (schema_tensor(&program->symbols, json_object_get(payload, "tensor_meta"), fqn, &meta,
-                      &problem)) {
-        return reader_fail(r, problem.status, "the weight \"%s\": %s", fqn, problem.message);
-    }
-    if (!meta.dtype)
-        return reader_fail(r, FERRY_UNSUPPORTED, "the weight \"%s\" has an unsupported dtype", fqn);
-    if (!find_record(r, folder, payload, fqn, &bytes, &size, &file)) return &r->b.poison;
-    if (!check_window(&meta, size, shape, strides, &offset)) {
-        return reader_fail(r, FERRY_BAD_FORMAT,
-                           "the weight \"%s\" reaches outside its record of %" PRIu64 " bytes", fqn,
-                           size);
-    }
-    const Recipe *recipe =
-        recipe_window(&program->arena, file, bytes + offset, meta.dtype, meta.rank, shape, strides);
-    Value *value = program_weight(program, kind, fqn, recipe);
-    return value ? value : build_fail(&r->b, FERRY_OUT_OF_MEMORY, "out of memory");
 }
 
 /* ---- inputs ---- */
@@ -151,6 +70,12 @@ static const char *next_path(Reader *r, Leaves *leaves) {
     return "";
 }
 
+/* Bind an input or weight, and remember what it was. */
+static void give(Reader *r, const char *name, Value *value) {
+    Binding *binding = reader_bind(r, name, value);
+    if (binding) VEC_PUSH(&r->given, ((Given){binding, value}));
+}
+
 static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
     const char *name =
         json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
@@ -170,10 +95,30 @@ static void read_user_input(Reader *r, json_t *arg, Leaves *leaves) {
     TensorMeta meta = reader_meta(r, name);
     if (!meta.dtype)
         reader_fail(r, FERRY_UNSUPPORTED, "the input \"%s\" has an unsupported dtype", path);
-    reader_bind(r, name, build_input(&r->b, path, meta.dtype, meta.rank, meta.sizes));
+    give(r, name, build_input(&r->b, path, meta.dtype, meta.rank, meta.sizes));
+}
+
+/* False when it is no weight. Whether a buffer is persistent shows in where it is kept. */
+static bool read_weight(Reader *r, const char *kind, json_t *body, Value **out) {
+    static const struct {
+        const char *kind, *name;
+        ValueKind value;
+    } weights[] = {{"parameter", "parameter_name", VALUE_PARAMETER},
+                   {"buffer", "buffer_name", VALUE_BUFFER},
+                   {"tensor_constant", "tensor_constant_name", VALUE_CONSTANT}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        if (strcmp(weights[i].kind, kind) != 0) continue;
+        const char *name = json_string_value(json_object_get(body, weights[i].name));
+        const char *fqn = name ? name : "";
+        bool is_state = weights[i].value == VALUE_BUFFER && json_object_get(r->pt2->weights, fqn);
+        *out = reader_weight(r, fqn, is_state ? VALUE_STATE : weights[i].value);
+        return true;
+    }
+    return false;
 }
 
 static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
+    Value *weight;
     const char *kind = json_object_iter_key(json_object_iter(spec));
     json_t *body = json_object_iter_value(json_object_iter(spec));
     const char *name = json_string_value(json_object_get(json_object_get(body, "arg"), "name"));
@@ -186,21 +131,8 @@ static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
         VEC_PUSH(&r->b.program->input_constants,
                  (ConstantLeaf){leaves->next - 1, arena_string(&r->b.program->arena, path),
                                 text ? text : "null"});
-    } else if (name && strcmp(kind, "parameter") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "parameter_name"));
-        reader_bind(r, name,
-                    read_weight(r, "weights", r->pt2->weights, fqn ? fqn : "", VALUE_PARAMETER));
-    } else if (name && strcmp(kind, "buffer") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "buffer_name"));
-        bool stored = fqn && json_object_get(r->pt2->weights, fqn);
-        reader_bind(r, name,
-                    read_weight(r, stored ? "weights" : "constants",
-                                stored ? r->pt2->weights : r->pt2->constants, fqn ? fqn : "",
-                                VALUE_BUFFER));
-    } else if (name && strcmp(kind, "tensor_constant") == 0) {
-        const char *fqn = json_string_value(json_object_get(body, "tensor_constant_name"));
-        reader_bind(r, name,
-                    read_weight(r, "constants", r->pt2->constants, fqn ? fqn : "", VALUE_CONSTANT));
+    } else if (name && read_weight(r, kind, body, &weight)) {
+        give(r, name, weight);
     } else {
         reader_fail(r, FERRY_UNSUPPORTED, "an input of kind \"%s\" is not supported", kind);
     }
@@ -208,55 +140,57 @@ static void read_input_spec(Reader *r, json_t *spec, Leaves *leaves) {
 
 /* ---- outputs ---- */
 
+static void add_output(Reader *r, Port port) {
+    if (build_ok(&r->b)) VEC_PUSH(&r->b.program->outputs, port);
+}
+
 static void read_user_output(Reader *r, json_t *arg, Leaves *leaves) {
     const char *name =
         json_string_value(json_object_get(json_object_get(arg, "as_tensor"), "name"));
     const char *size =
         json_string_value(json_object_get(json_object_get(arg, "as_sym_int"), "as_name"));
-    const char *path = next_path(r, leaves), *text = constant_text(r, arg);
     Program *program = r->b.program;
+    const char *path = arena_string(&program->arena, next_path(r, leaves));
+    const char *text = constant_text(r, arg);
+    const Sym *sym = size ? map_find(&r->sizes, size) : NULL;
+    if (sym && sym_is_const(sym)) text = arena_format(&program->arena, "%" PRId64, sym->value);
     if (name) {
-        build_output(&r->b, path, reader_read(r, name));
-    } else if (size) {
-        const Sym *sym = map_find(&r->sizes, size);
-        if (sym)
-            build_output(&r->b, path, build_scalar_tensor(&r->b, sym, FERRY_I64));
-        else
-            reader_fail(r, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", size);
+        Value *value = reader_read(r, name);
+        add_output(r, (Port){.name = path, .value = value, .target = mutation_target(r, name)});
+    } else if (sym && !text) {
+        Value *value = build_scalar_tensor(&r->b, sym, FERRY_I64);
+        add_output(r, (Port){.name = path, .value = value, .is_number = true});
+    } else if (size && !sym) {
+        reader_fail(r, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", size);
     } else if (text) {
-        VEC_PUSH(&program->output_constants,
-                 (ConstantLeaf){leaves->next - 1, arena_string(&program->arena, path), text});
+        VEC_PUSH(&program->output_constants, (ConstantLeaf){leaves->next - 1, path, text});
     } else {
         reader_fail(r, FERRY_UNSUPPORTED, "the output \"%s\" is neither a tensor nor a constant",
                     path);
     }
 }
 
-/* Mutation outputs repeat what the written tensors hold at the end; reading a name gives that anyway. */
-static void read_output_spec(Reader *r, json_t *spec, Leaves *leaves) {
-    const char *kind = json_object_iter_key(json_object_iter(spec));
-    json_t *body = json_object_iter_value(json_object_iter(spec));
-    if (kind && strcmp(kind, "user_output") == 0) {
-        read_user_output(r, json_object_get(body, "arg"), leaves);
-    } else if (!kind || !strstr(kind, "mutation")) {
-        reader_fail(r, FERRY_UNSUPPORTED, "an output of kind \"%s\" is not supported",
-                    kind ? kind : "");
-    }
-}
-
 /* ---- the whole ---- */
 
 static void read_signature(Reader *r, json_t *signature, Leaves *inputs, Leaves *outputs) {
-    json_t *spec;
+    json_t *specs = json_object_get(signature, "output_specs"), *spec;
     size_t i;
     json_array_foreach(json_object_get(signature, "input_specs"), i, spec) {
         read_input_spec(r, spec, inputs);
         if (!build_ok(&r->b)) return;
     }
     translate_graph(r);
-    json_array_foreach(json_object_get(signature, "output_specs"), i, spec) {
+    json_array_foreach(specs, i, spec) {
+        const char *kind = json_object_iter_key(json_object_iter(spec));
+        if (!json_object_get(spec, "user_output"))
+            mutation_read(r, kind ? kind : "", json_object_get(spec, kind ? kind : ""));
         if (!build_ok(&r->b)) return;
-        read_output_spec(r, spec, outputs);
+    }
+    mutation_record(r);
+    json_array_foreach(specs, i, spec) {
+        json_t *output = json_object_get(spec, "user_output");
+        if (output) read_user_output(r, json_object_get(output, "arg"), outputs);
+        if (!build_ok(&r->b)) return;
     }
     if (inputs->next != inputs->paths.count || outputs->next != outputs->paths.count)
         reader_fail(r, FERRY_BAD_FORMAT, "the nested structure has more leaves than the signature");
@@ -322,10 +256,11 @@ ferry_status pt2_build(Pt2 *pt2, Program *program, ferry_error *error) {
         program->dtype = program_float_dtype(program);
         program_sweep(program);
     }
-    bool failed =
-        r.bindings.failed || r.sizes.failed || inputs.paths.failed || outputs.paths.failed;
+    bool failed = r.bindings.failed || r.sizes.failed || r.given.failed || inputs.paths.failed ||
+                  outputs.paths.failed;
     map_free(&r.bindings);
     map_free(&r.sizes);
+    VEC_FREE(&r.given);
     VEC_FREE(&inputs.paths);
     VEC_FREE(&outputs.paths);
     return status == FERRY_OK && failed ? error_memory(error, pt2->path, 0) : status;

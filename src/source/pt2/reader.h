@@ -4,7 +4,8 @@
  * bound to a value and to a storage; a view remembers its base and the node that made it. A write makes
  * a new value for the written name, carries it through the chain of views to the base, and gives the
  * storage a new version; a name whose version is behind is made again from its base when it is read
- * next. So the Program has values only, and writes that nobody reads vanish. */
+ * next. So the Program has values only, and writes that nobody reads vanish. What inputs and weights hold
+ * at the end that they did not hold at the start are the Program's mutations. */
 #ifndef SOURCE_PT2_READER_H
 #define SOURCE_PT2_READER_H
 
@@ -27,12 +28,19 @@ struct Binding {
     uint32_t output;    /* which of its outputs */
 };
 
+/* An input or weight, and its value before the run. */
+typedef struct Given {
+    Binding *binding;
+    Value *value;
+} Given;
+
 typedef struct Reader {
     Pt2 *pt2;
     Builder b;
     json_t *graph;      /* graph_module.graph */
     Map bindings;       /* tensor name -> Binding */
     Map sizes;          /* SymInt name -> const Sym */
+    VEC(Given) given;   /* in the order of the signature */
     const json_t *node; /* at hand */
 } Reader;
 
@@ -53,9 +61,24 @@ TensorMeta reader_meta(Reader *r, const char *name);
 /* Does the file say that the tensor holds complex numbers? */
 bool reader_is_complex(Reader *r, const char *name);
 
+/* A weight of the archive by its name in the model: weights.c. */
+Value *reader_weight(Reader *r, const char *fqn, ValueKind kind);
+
 /* Fail at the node at hand. */
 Value *reader_fail(Reader *r, ferry_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- mutations.c ---- */
+
+/* An output that is no result: `spec` says what is copied to which input or weight after the run. */
+void mutation_read(Reader *r, const char *kind, const json_t *spec);
+
+/* Give the Program a mutation for all that differs from its value before the run. A constant that does
+ * is a buffer in truth. */
+void mutation_record(Reader *r);
+
+/* The changed input or weight that a tensor is, or NULL. */
+const Value *mutation_target(const Reader *r, const char *name);
 
 /* ---- calls: take.c ---- */
 

@@ -39,6 +39,14 @@ static void each_leaf(Serializer *s, Buffer *out, const Port *ports, size_t port
     }
 }
 
+static const char *weight_kind(const Value *weight) {
+    switch (weight->kind) {
+    case VALUE_PARAMETER: return "parameter";
+    case VALUE_CONSTANT: return "tensor_constant";
+    default: return "buffer";
+    }
+}
+
 static void write_argument(Serializer *s, Buffer *out, const Port *port,
                            const ConstantLeaf *constant) {
     if (constant)
@@ -62,39 +70,39 @@ static void write_input_spec(Serializer *s, Buffer *out, const Port *port,
     buffer_text(out, "}}");
 }
 
+static void write_result(Serializer *s, Buffer *out, const Port *port,
+                         const ConstantLeaf *constant) {
+    if (constant)
+        json_constant(out, constant);
+    else
+        buffer_text(out, s->results[port - s->program->outputs.items]);
+}
+
 static void write_output_spec(Serializer *s, Buffer *out, const Port *port,
                               const ConstantLeaf *constant) {
     buffer_text(out, "{\"user_output\": {\"arg\": ");
-    write_argument(s, out, port, constant);
+    write_result(s, out, port, constant);
     buffer_text(out, "}}");
 }
 
 static void write_weight_spec(Serializer *s, Buffer *out, const Value *weight) {
-    static const char *const kinds[] = {[VALUE_PARAMETER] = "parameter",
-                                        [VALUE_BUFFER] = "buffer",
-                                        [VALUE_CONSTANT] = "tensor_constant"};
-    const char *kind = kinds[weight->kind];
+    const char *kind = weight_kind(weight);
     buffer_format(out, "{\"%s\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
                   s->names[weight->id], kind);
     json_text(out, weight->name);
-    buffer_format(out, "%s}}", weight->kind == VALUE_BUFFER ? ", \"persistent\": false" : "");
+    if (weight->kind == VALUE_STATE || weight->kind == VALUE_BUFFER)
+        buffer_format(out, ", \"persistent\": %s", weight->kind == VALUE_STATE ? "true" : "false");
+    buffer_text(out, "}}");
 }
 
-/* Weights in the order of the signature: parameters, buffers, constants. */
 static void each_weight(Serializer *s, Buffer *out, bool specs) {
-    static const ValueKind order[] = {VALUE_PARAMETER, VALUE_BUFFER, VALUE_CONSTANT};
-    const char *separator = "";
-    for (size_t k = 0; k < 3; k++) {
-        for (size_t i = 0; i < s->program->weights.count; i++) {
-            const Value *weight = s->program->weights.items[i];
-            if (weight->kind != order[k]) continue;
-            buffer_text(out, separator);
-            separator = ", ";
-            if (specs)
-                write_weight_spec(s, out, weight);
-            else
-                buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->names[weight->id]);
-        }
+    for (size_t i = 0; i < s->program->weights.count; i++) {
+        const Value *weight = s->program->weights.items[i];
+        if (i) buffer_text(out, ", ");
+        if (specs)
+            write_weight_spec(s, out, weight);
+        else
+            buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->names[weight->id]);
     }
 }
 
@@ -106,11 +114,29 @@ static void write_inputs(Serializer *s, Buffer *out, bool specs) {
               specs ? write_input_spec : write_argument);
 }
 
+static void write_mutation_spec(Serializer *s, Buffer *out, size_t index) {
+    const Value *target = s->program->mutations.items[index].target;
+    bool is_input = target->kind == VALUE_INPUT;
+    const char *kind = is_input ? "user_input" : weight_kind(target);
+    buffer_format(out, "{\"%s_mutation\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
+                  s->left[index], kind);
+    json_text(out, is_input ? s->names[target->id] : target->name);
+    buffer_text(out, "}}");
+}
+
+/* Mutations come first. */
 static void write_outputs(Serializer *s, Buffer *out, bool specs) {
     Program *program = s->program;
+    for (size_t i = 0; i < program->mutations.count; i++) {
+        if (i) buffer_text(out, ", ");
+        if (specs)
+            write_mutation_spec(s, out, i);
+        else
+            buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->left[i]);
+    }
     each_leaf(s, out, program->outputs.items, program->outputs.count,
-              program->output_constants.items, program->output_constants.count, "",
-              specs ? write_output_spec : write_argument);
+              program->output_constants.items, program->output_constants.count,
+              program->mutations.count ? ", " : "", specs ? write_output_spec : write_result);
 }
 
 /* ---- the program ---- */
@@ -221,20 +247,24 @@ void document_program(Serializer *s, Buffer *out) {
 
 /* ---- weights ---- */
 
+bool in_state(const Value *weight) {
+    return weight->kind == VALUE_PARAMETER || weight->kind == VALUE_STATE;
+}
+
 void document_weights(Serializer *s, const uint32_t *records, bool constants, Buffer *out) {
     const char *separator = "";
     buffer_text(out, "{\"config\": {");
     for (size_t i = 0; i < s->program->weights.count; i++) {
         const Value *weight = s->program->weights.items[i];
-        bool parameter = weight->kind == VALUE_PARAMETER;
-        if (parameter == constants) continue;
+        if (in_state(weight) == constants) continue;
         buffer_text(out, separator);
         separator = ", ";
         json_text(out, weight->name);
         buffer_format(out,
                       ": {\"path_name\": \"%s_%u\", \"is_param\": %s, \"use_pickle\": false, "
                       "\"tensor_meta\": ",
-                      constants ? "tensor" : "weight", records[i], parameter ? "true" : "false");
+                      constants ? "tensor" : "weight", records[i],
+                      weight->kind == VALUE_PARAMETER ? "true" : "false");
         json_tensor_meta(s, out, weight, false);
         buffer_text(out, "}");
     }

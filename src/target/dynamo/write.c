@@ -70,7 +70,7 @@ static size_t first_same(const Program *program, Map *seen, size_t index) {
     Value *const *known = map_get(seen, base, sizeof *base);
     if (!known) map_set(seen, base, sizeof *base, (void *)(uintptr_t)weight);
     bool same = known && recipe_equal((*weight)->recipe, (*known)->recipe) &&
-                ((*weight)->kind == VALUE_PARAMETER) == ((*known)->kind == VALUE_PARAMETER);
+                in_state(*weight) == in_state(*known);
     return same ? (size_t)(known - program->weights.items) : index;
 }
 
@@ -86,8 +86,7 @@ static ferry_status place_weights(Archive *archive) {
         const Value *weight = program->weights.items[i];
         size_t first = first_same(program, &seen, i);
         archive->shared[i] = first != i;
-        archive->records[i] =
-            first != i ? archive->records[first] : counts[weight->kind == VALUE_PARAMETER]++;
+        archive->records[i] = first != i ? archive->records[first] : counts[in_state(weight)]++;
         if (first == i) archive->total += recipe_bytes_size(weight->recipe);
     }
     failed = failed || seen.failed;
@@ -98,8 +97,7 @@ static ferry_status place_weights(Archive *archive) {
 static ferry_status write_record(Archive *archive, const Value *weight, uint32_t number) {
     char name[64];
     snprintf(name, sizeof name,
-             weight->kind == VALUE_PARAMETER ? "model/data/weights/weight_%u"
-                                             : "model/data/constants/tensor_%u",
+             in_state(weight) ? "model/data/weights/weight_%u" : "model/data/constants/tensor_%u",
              number);
     TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
                         archive->error));
@@ -152,8 +150,23 @@ static ferry_status write_documents(Archive *archive, uint64_t *graph_bytes) {
 
 /* ---- the graph ---- */
 
+/* The order of the signature: parameters, buffers, constants. */
+static void order_weights(Serializer *s) {
+    Program *program = s->program;
+    size_t count = program->weights.count, next = 0;
+    Value **ordered = ARENA_ARRAY(&s->arena, Value *, count);
+    for (ValueKind kind = VALUE_PARAMETER; ordered && kind <= VALUE_CONSTANT; kind++) {
+        for (size_t i = 0; i < count; i++) {
+            if (program->weights.items[i]->kind == kind)
+                ordered[next++] = program->weights.items[i];
+        }
+    }
+    if (next) memcpy(program->weights.items, ordered, next * sizeof *ordered);
+}
+
 static bool serializer_start(Serializer *s) {
     Program *program = s->program;
+    order_weights(s);
     s->names = ARENA_ARRAY(&s->arena, const char *, program->value_count);
     s->strides = (const Sym *const **)ARENA_ARRAY(&s->arena, const Sym **, program->value_count);
     size_t symbols = program->symbols.symbols.count;
@@ -161,14 +174,24 @@ static bool serializer_start(Serializer *s) {
     s->symbol_value = ARENA_ARRAY(&s->arena, const Value *, symbols);
     s->symbol_dim = ARENA_ARRAY(&s->arena, int, symbols);
     s->samples = ARENA_ARRAY(&s->arena, int64_t, symbols);
+    s->uses = program_uses(program, &s->arena);
+    s->left = ARENA_ARRAY(&s->arena, const char *, program->mutations.count);
+    s->results = ARENA_ARRAY(&s->arena, const char *, program->outputs.count);
     return s->names && s->strides && s->symbol_names && s->symbol_value && s->symbol_dim &&
-           s->samples;
+           s->samples && s->uses && s->left && s->results;
 }
 
 static void serialize_graph(Serializer *s, const DynamoOptions *options) {
     static const char *const prefixes[] = {
-        [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c"};
+        [VALUE_PARAMETER] = "p", [VALUE_STATE] = "b", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c"};
     Program *program = s->program;
+    for (size_t i = 0; i < program->inputs.count; i++)
+        symbols_note(s, program->inputs.items[i].value);
+    for (size_t i = 0; i < program->sources.count; i++) {
+        const SymSource *source = &program->sources.items[i];
+        s->symbol_value[source->symbol->value] = source->value;
+        s->symbol_dim[source->symbol->value] = source->dim;
+    }
     symbols_name(s);
     for (size_t i = 0; i < program->weights.count; i++) {
         const Value *weight = program->weights.items[i];
@@ -182,17 +205,12 @@ static void serialize_graph(Serializer *s, const DynamoOptions *options) {
         s->names[port->value->id] = serialize_name(s, port->name);
         s->strides[port->value->id] = strides_contiguous(s, port->value->rank, port->value->shape);
         serialize_tensor(s, port->value, false);
-        symbols_note(s, port->value);
-    }
-    for (size_t i = 0; i < program->sources.count; i++) {
-        const SymSource *source = &program->sources.items[i];
-        s->symbol_value[source->symbol->value] = source->value;
-        s->symbol_dim[source->symbol->value] = source->dim;
     }
     if (options->deferred_asserts) sizes_assert_bounds(s);
     for (const Node *node = program->first; node && s->status == FERRY_OK; node = node->next) {
-        serialize_node(s, node);
+        if (!results_skip(s, node)) serialize_node(s, node);
     }
+    results_prepare(s);
 }
 
 static void serializer_free(Serializer *s) {
