@@ -65,8 +65,9 @@ typedef struct Save Save;
 
 /* What differs between the formats that can be exported to. */
 struct ExportTarget {
-    const char *name; /* "onnx" */
-    const char *file; /* "model.onnx" */
+    const char *name;   /* "onnx" */
+    const char *file;   /* "model.onnx" */
+    bool keeps_weights; /* those of a program that stays one remain what they were to it */
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what

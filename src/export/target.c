@@ -160,12 +160,12 @@ static ferry_status write_openvino(Save *save) {
 }
 
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
+    {"onnx", "model.onnx", false, legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
      signature_output},
-    {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
+    {"dynamo", "model.pt2", true, legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
      port_output},
-    {"openvino", "openvino_model.xml", legalize_openvino, choose_dtype_openvino, write_openvino,
-     signature_input, signature_output},
+    {"openvino", "openvino_model.xml", false, legalize_openvino, choose_dtype_openvino,
+     write_openvino, signature_input, signature_output},
 };
 
 const ExportTarget *target_find(const char *name) {

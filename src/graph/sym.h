@@ -35,7 +35,6 @@ enum { SYM_MAX_SIZE = 512 };
 typedef struct ferry_size Sym;
 struct ferry_size {
     SymKind kind;
-    uint32_t order; /* of creation; the canonical order of operands */
     int64_t value;
     const char *name;
     int64_t lower, upper; /* inclusive; SYM_UNBOUNDED: no upper bound */
@@ -48,6 +47,7 @@ typedef struct SymTable {
     Arena *arena;
     Map interned;
     VEC(const Sym *) symbols;
+    VEC(int64_t) hints; /* by symbol: what it was when the program was traced, or 0 */
     bool
         overflow; /* an expression grew too large or left the range (INT64_MIN, INT64_MAX]; sticky */
 } SymTable;

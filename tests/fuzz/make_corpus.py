@@ -434,6 +434,85 @@ def make_openvino():
         write("openvino", name, content)
 
 
+def tensor(name):
+    return {"as_tensor": {"name": name}}
+
+
+def call(target, output, **arguments):
+    inputs = [{"name": name, "arg": arg, "kind": 1} for name, arg in arguments.items()]
+    return {"target": f"torch.ops.aten.{target}", "inputs": inputs, "outputs": [tensor(output)], "metadata": {}}
+
+
+def with_state(nodes, mutations, results):
+    """A program with state: arguments x and y, a parameter w, buffers count (kept) and cache."""
+    size = {"as_expr": {"expr_str": "Symbol('s0', positive=True, integer=True)", "hint": {"as_int": 2}}}
+    three = {"as_int": 3}
+
+    def meta(*sizes, strides=(three, {"as_int": 1})):
+        return {"dtype": 7, "sizes": list(sizes), "strides": list(strides)[-len(sizes):],
+                "storage_offset": {"as_int": 0}}  # fmt: skip
+
+    weights = {"p_w": ("parameter", {"parameter_name": "w"}),
+               "b_count": ("buffer", {"buffer_name": "count", "persistent": True}),
+               "b_cache": ("buffer", {"buffer_name": "cache", "persistent": False})}  # fmt: skip
+    types = {name: meta(three) for name in weights} | {name: meta(size, three) for name in ("x", "y")}
+    types |= {node["outputs"][0]["as_tensor"]["name"]: types[node["inputs"][0]["arg"]["as_tensor"]["name"]]
+              for node in nodes}  # fmt: skip
+    leaf = {"type": None, "context": None, "children_spec": []}
+    empty = {"type": "builtins.tuple", "context": "null", "children_spec": []}
+    arguments = {"type": "builtins.dict", "context": '["x", "y"]', "children_spec": [leaf, leaf]}
+    program = {
+        "graph_module": {
+            "graph": {"inputs": [tensor(name) for name in (*weights, "x", "y")],
+                      "outputs": [*(tensor(source) for _, source, _, _ in mutations), *results],
+                      "nodes": nodes, "tensor_values": types, "sym_int_values": {"length": size}},
+            "signature": {
+                "input_specs": [{kind: {"arg": {"name": name}, **body}} for name, (kind, body) in weights.items()]
+                + [{"user_input": {"arg": tensor(name)}} for name in ("x", "y")],
+                "output_specs": [{f"{kind}_mutation": {"arg": {"name": source}, field: target}}
+                                 for kind, source, field, target in mutations]
+                + [{"user_output": {"arg": result}} for result in results]},
+            "module_call_graph": [{"fqn": "", "signature": {
+                "in_spec": json.dumps([1, empty | {"children_spec": [empty, arguments]}]),
+                "out_spec": json.dumps([1, empty | {"children_spec": [leaf] * len(results)}])}}],
+        },
+        "range_constraints": {"s0": {"min_val": 2, "max_val": 9}},
+        "schema_version": {"major": 8, "minor": 20},
+    }  # fmt: skip
+
+    def payload(name):
+        return {name: {"path_name": "weight_0", "is_param": name == "w", "tensor_meta": meta(three)}}
+
+    return {"program": program, "weights": {"config": payload("w") | payload("count")},
+            "constants": {"config": payload("cache")}}  # fmt: skip
+
+
+def make_state():
+    """What ferry writes of a program that changes its arguments and buffers, and a program that torch traced."""
+    one, number = {"as_int": 1}, {"as_sym_int": {"as_name": "length"}}
+    functional = [call("add.Tensor", "add", self=tensor("b_count"), other=tensor("p_w")),
+                  call("add.Scalar", "add_1", self=tensor("x"), other=one),
+                  call("slice.Tensor", "slice", self=tensor("y"), dim={"as_int": 0}, start={"as_int": 0}),
+                  call("clone.default", "clone", self=tensor("x"))]  # fmt: skip
+    mutations = [("buffer", "add", "buffer_name", "count"), ("parameter", "add", "parameter_name", "w"),
+                 ("user_input", "add_1", "user_input_name", "x"), ("user_input", "x", "user_input_name", "y"),
+                 ("buffer", "p_w", "buffer_name", "cache")]  # fmt: skip
+    results = [tensor("add_1"), tensor("clone"), tensor("slice"), tensor("add"), tensor("y"), number]
+    in_place = [call("add_.Tensor", "add_", self=tensor("b_count"), other=tensor("p_w")),
+                call("select.int", "select", self=tensor("x"), dim={"as_int": 0}, index={"as_int": 0}),
+                call("mul_.Scalar", "mul_", self=tensor("y"), other={"as_float": 0.5}),
+                call("copy_.default", "copy_", self=tensor("x"), src=tensor("mul_")),
+                call("detach_.default", "detach_", self=tensor("b_cache"))]  # fmt: skip
+    documents = {
+        "functional": with_state(functional, mutations, results),
+        "in_place": with_state(in_place, [], [tensor("copy_"), tensor("y"), tensor("add_"), number]),
+    }
+    types = documents["in_place"]["program"]["graph_module"]["graph"]["tensor_values"]
+    types["select"] = types["p_w"]
+    for name, document in documents.items():
+        write("pt2", name, json.dumps(document, separators=(",", ":")).encode())
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -445,3 +524,4 @@ if __name__ == "__main__":
     make_pt2()
     make_openvino()
     make_pt2_writes()
+    make_state()
