@@ -221,7 +221,8 @@ const Command command_export = {
     "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
     "shards.\n"
     "DIR receives model.onnx, model.onnx.data, export.json and config.json (or model.pt2, or\n"
-    "openvino_model.xml and openvino_model.bin, in the place of the first two), complete or not at\n"
+    "openvino_model.xml and openvino_model.bin, in the place of the first two), complete or not "
+    "at\n"
     "all.\n"
     "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
     run_export};

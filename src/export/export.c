@@ -189,11 +189,11 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
                          "a dynamo program holds its own weights: only ONNX and OpenVINO can link "
                          "to the checkpoint's");
     }
-    if (strcmp(config->target, "openvino") != 0 && (config->stateless || config->compress_to_fp16)) {
-        return error_set(error, FERRY_UNSUPPORTED,
-                         config->stateless ? "no-stateful" : "compress-to-fp16",
-                         "a %s model has no such thing: this is an option of openvino",
-                         config->target);
+    if (strcmp(config->target, "openvino") != 0 &&
+        (config->stateless || config->compress_to_fp16)) {
+        return error_set(
+            error, FERRY_UNSUPPORTED, config->stateless ? "no-stateful" : "compress-to-fp16",
+            "a %s model has no such thing: this is an option of openvino", config->target);
     }
     if (strcmp(config->target, "dynamo") != 0 && (config->structure || config->deferred_asserts)) {
         return error_set(

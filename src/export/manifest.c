@@ -95,6 +95,15 @@ static json_t *describe_ranges(const Program *program) {
     return ranges;
 }
 
+static json_t *describe_states(const Program *program) {
+    json_t *states = json_array();
+    for (size_t i = 0; i < program->states.count; i++) {
+        const State *state = &program->states.items[i];
+        json_array_append_new(states, describe_port(state->name, state->before));
+    }
+    return states;
+}
+
 /* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
@@ -108,9 +117,14 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
                                                      program->outputs.items[i].value));
     }
     bool link = config->weights == FERRY_WEIGHTS_LINK;
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
-                     link ? "link" : "copy", "version", ferry_version(), "ranges",
-                     describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    json_t *description =
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
+                  link ? "link" : "copy", "version", ferry_version(), "ranges",
+                  describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    if (program->states.count) {
+        json_object_set_new(description, "states", describe_states(program));
+    }
+    return description;
 }
 
 /* Where a walk over the leaves of the arguments stands. */

@@ -55,12 +55,9 @@ static Value *plain(Builder *b, const Node *node) {
     }
     Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
     const Arg args[] = {
-        arg_tensor(query),
-        arg_tensor(repeat_heads(b, key, query->shape[1])),
-        arg_tensor(value),
-        arg_tensor(mask),
-        arg_bool(false),
-        node->args[5],
+        arg_tensor(query), arg_tensor(repeat_heads(b, key, query->shape[1])),
+        arg_tensor(value), arg_tensor(mask),
+        arg_bool(false),   node->args[5],
         arg_bool(false),
     };
     Value *context = build_op(b, OP_ATTENTION, args, 7);

@@ -23,12 +23,18 @@ ferry_status ir_fail(Ir *ir, ferry_status status, const char *format, ...) {
 static const struct {
     const char *type, *precision;
 } type_names[FERRY_DTYPE_COUNT] = {
-    [FERRY_BOOL] = {"boolean", "BOOL"},  [FERRY_U8] = {"u8", "U8"},
-    [FERRY_I8] = {"i8", "I8"},           [FERRY_I16] = {"i16", "I16"},
-    [FERRY_I32] = {"i32", "I32"},        [FERRY_I64] = {"i64", "I64"},
-    [FERRY_F16] = {"f16", "FP16"},       [FERRY_BF16] = {"bf16", "BF16"},
-    [FERRY_F32] = {"f32", "FP32"},       [FERRY_F64] = {"f64", "FP64"},
-    [FERRY_F8_E4M3] = {"f8e4m3", "F8E4M3"}, [FERRY_F8_E5M2] = {"f8e5m2", "F8E5M2"},
+    [FERRY_BOOL] = {"boolean", "BOOL"},
+    [FERRY_U8] = {"u8", "U8"},
+    [FERRY_I8] = {"i8", "I8"},
+    [FERRY_I16] = {"i16", "I16"},
+    [FERRY_I32] = {"i32", "I32"},
+    [FERRY_I64] = {"i64", "I64"},
+    [FERRY_F16] = {"f16", "FP16"},
+    [FERRY_BF16] = {"bf16", "BF16"},
+    [FERRY_F32] = {"f32", "FP32"},
+    [FERRY_F64] = {"f64", "FP64"},
+    [FERRY_F8_E4M3] = {"f8e4m3", "F8E4M3"},
+    [FERRY_F8_E5M2] = {"f8e5m2", "F8E5M2"},
 };
 
 const char *ir_element_type(ferry_dtype dtype) {
@@ -130,9 +136,10 @@ static IrPort append_layer(Ir *ir, const char *operation, const ferry_dtype *dty
     if (input_count) buffer_text(out, "<input>");
     for (size_t i = 0; i < input_count; i++) {
         buffer_format(out, "<port id=\"%zu\"/>", i);
-        buffer_format(&ir->edges,
-                      "<edge from-layer=\"%u\" from-port=\"%u\" to-layer=\"%u\" to-port=\"%zu\"/>\n",
-                      inputs[i].layer, inputs[i].port, id, i);
+        buffer_format(
+            &ir->edges,
+            "<edge from-layer=\"%u\" from-port=\"%u\" to-layer=\"%u\" to-port=\"%zu\"/>\n",
+            inputs[i].layer, inputs[i].port, id, i);
     }
     if (input_count) buffer_text(out, "</input>");
     if (output_count) buffer_text(out, "<output>");
@@ -294,8 +301,8 @@ static IrPort symbol_size(Ir *ir, const Sym *sym) {
         if (dimension->value->dtype != FERRY_I64) port = ir_convert(ir, port, FERRY_I64);
         return ir_layer(ir, "Unsqueeze-1", FERRY_I64, FROM(port, size_constant(ir, 0)), PLAIN);
     }
-    IrPort shape = ir_layer(ir, "ShapeOf-3", FERRY_I64, FROM(port),
-                            WITH(ATTR_S("output_type", "i64")));
+    IrPort shape =
+        ir_layer(ir, "ShapeOf-3", FERRY_I64, FROM(port), WITH(ATTR_S("output_type", "i64")));
     return ir_layer(ir, "Gather-8", FERRY_I64,
                     FROM(shape, size_constant(ir, dimension->dim), ir_axis(ir, 0)), PLAIN);
 }
@@ -312,7 +319,7 @@ static IrPort floor_division(Ir *ir, IrPort a, IrPort b) {
 
 static IrPort compound_size(Ir *ir, const Sym *sym) {
     static const char *const operations[] = {
-        [SYM_SUM] = "Add-1",      [SYM_PRODUCT] = "Multiply-1", [SYM_MOD] = "FloorMod-1",
+        [SYM_SUM] = "Add-1",     [SYM_PRODUCT] = "Multiply-1", [SYM_MOD] = "FloorMod-1",
         [SYM_MIN] = "Minimum-1", [SYM_MAX] = "Maximum-1",
     };
     IrPort result = ir_size(ir, sym->operands[0]);

@@ -21,14 +21,14 @@ typedef struct Ir {
     const OpenvinoOptions *options;
     Arena arena;
     Buffer layers, edges;
-    Buffer pool;           /* small constants, which follow the weights in the .bin */
-    uint64_t pool_offset;  /* where that is */
-    Map constants;         /* type and bytes -> IrPort */
-    Map sizes;             /* Sym -> IrPort of its int64[1] value */
-    IrPort *ports;         /* by value id */
-    IrPort *states;        /* by value id: what a state was before its order changed */
-    const Recipe **stored; /* by value id, of weights: what the .bin has, */
-    uint64_t *offsets;     /* and where */
+    Buffer pool;                 /* small constants, which follow the weights in the .bin */
+    uint64_t pool_offset;        /* where that is */
+    Map constants;               /* type and bytes -> IrPort */
+    Map sizes;                   /* Sym -> IrPort of its int64[1] value */
+    IrPort *ports;               /* by value id */
+    IrPort *states;              /* by value id: what a state was before its order changed */
+    const Recipe **stored;       /* by value id, of weights: what the .bin has, */
+    uint64_t *offsets;           /* and where */
     const MappedFile *linked;    /* the .bin, when it is one */
     const Dimension *dimensions; /* by symbol */
     const Node *node;            /* being lowered */
@@ -121,8 +121,8 @@ IrPort ir_scalar(Ir *ir, const Arg *arg, ferry_dtype dtype);
 
 /* ---- sizes ---- */
 
-IrPort ir_size(Ir *ir, const Sym *sym);        /* int64[1] */
-IrPort ir_size_scalar(Ir *ir, const Sym *sym); /* int64[] */
+IrPort ir_size(Ir *ir, const Sym *sym);                          /* int64[1] */
+IrPort ir_size_scalar(Ir *ir, const Sym *sym);                   /* int64[] */
 IrPort ir_shape(Ir *ir, const Sym *const *shape, uint32_t rank); /* int64[rank] */
 
 /* ---- lower.c ---- */

@@ -144,8 +144,7 @@ IrPort ir_two(Ir *ir, const char *operation, ferry_dtype dtype, IrPort a, IrPort
     return ir_layer(ir, operation, dtype, FROM(a, b), PLAIN);
 }
 
-IrPort ir_transposed(Ir *ir, IrPort from, ferry_dtype dtype, const int64_t *dims,
-                        uint32_t rank) {
+IrPort ir_transposed(Ir *ir, IrPort from, ferry_dtype dtype, const int64_t *dims, uint32_t rank) {
     bool moved = false;
     for (uint32_t d = 0; d < rank; d++) moved |= dims[d] != d;
     if (!moved) return from;

@@ -30,8 +30,7 @@ IrPort ir_lower_floor_divide(Ir *ir, const Node *node) {
         return RESULT(ir, node, "Floor-1", FROM(ir_two(ir, "Divide-1", dtype, a, b)), PLAIN);
     }
     IrPort rest = ir_two(ir, "FloorMod-1", dtype, a, b);
-    return RESULT(ir, node, "Divide-1", FROM(ir_two(ir, "Subtract-1", dtype, a, rest), b),
-                  PLAIN);
+    return RESULT(ir, node, "Divide-1", FROM(ir_two(ir, "Subtract-1", dtype, a, rest), b), PLAIN);
 }
 
 IrPort ir_lower_reciprocal(Ir *ir, const Node *node) {
@@ -59,15 +58,13 @@ IrPort ir_lower_logic(Ir *ir, const Node *node) {
 
 IrPort ir_lower_not(Ir *ir, const Node *node) {
     bool logical = node_tensor(node, 0)->dtype == FERRY_BOOL;
-    return RESULT(ir, node, logical ? "LogicalNot-1" : "BitwiseNot-13",
-                  FROM(ir_input(ir, node, 0)), PLAIN);
+    return RESULT(ir, node, logical ? "LogicalNot-1" : "BitwiseNot-13", FROM(ir_input(ir, node, 0)),
+                  PLAIN);
 }
 
 IrPort ir_lower_where(Ir *ir, const Node *node) {
     return RESULT(ir, node, "Select-1",
-                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 1),
-                       ir_input(ir, node, 2)),
-                  PLAIN);
+                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 1), ir_input(ir, node, 2)), PLAIN);
 }
 
 /* The conversion of a weight that is stored in half precision stays one where it can be done late. */
@@ -111,8 +108,8 @@ IrPort ir_lower_softplus(Ir *ir, const Node *node) {
     IrPort x = ir_input(ir, node, 0);
     if (beta == 1) return RESULT(ir, node, "SoftPlus-4", FROM(x), PLAIN);
     IrPort factor = ir_number(ir, beta, dtype);
-    IrPort soft = ir_layer(ir, "SoftPlus-4", dtype,
-                           FROM(ir_two(ir, "Multiply-1", dtype, x, factor)), PLAIN);
+    IrPort soft =
+        ir_layer(ir, "SoftPlus-4", dtype, FROM(ir_two(ir, "Multiply-1", dtype, x, factor)), PLAIN);
     return RESULT(ir, node, "Divide-1", FROM(soft, factor), PLAIN);
 }
 

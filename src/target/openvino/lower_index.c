@@ -25,8 +25,7 @@ static IrPort coordinates(Ir *ir, const Value *self, const Indexing *indexing) {
         columns[i] = ir_two(ir, "Unsqueeze-1", FERRY_I64, port, ir_ints(ir, &last, 1));
     }
     if (indexing->count == 1) return columns[0];
-    return ir_layer(ir, "Concat-1", FERRY_I64, columns, indexing->count,
-                    WITH(ATTR_I("axis", -1)));
+    return ir_layer(ir, "Concat-1", FERRY_I64, columns, indexing->count, WITH(ATTR_I("axis", -1)));
 }
 
 IrPort ir_lower_index(Ir *ir, const Node *node) {
@@ -40,8 +39,7 @@ IrPort ir_lower_index(Ir *ir, const Node *node) {
                            ir_axis(ir, indexing.first[0])),
                       PLAIN);
     }
-    IrPort data =
-        ir_transposed(ir, ir_value(ir, self), self->dtype, indexing.first, self->rank);
+    IrPort data = ir_transposed(ir, ir_value(ir, self), self->dtype, indexing.first, self->rank);
     IrPort chosen = RESULT(ir, node, "GatherND-8", FROM(data, coordinates(ir, self, &indexing)),
                            WITH(ATTR_I("batch_dims", 0)));
     indexing_order(&indexing, there, back);
@@ -54,8 +52,7 @@ IrPort ir_lower_index_put(Ir *ir, const Node *node) {
     Indexing indexing;
     int64_t there[FERRY_MAX_RANK], back[FERRY_MAX_RANK], restored[FERRY_MAX_RANK];
     indexing_describe(node, &indexing);
-    IrPort data =
-        ir_transposed(ir, ir_value(ir, self), self->dtype, indexing.first, self->rank);
+    IrPort data = ir_transposed(ir, ir_value(ir, self), self->dtype, indexing.first, self->rank);
     IrPort updates = ir_value(ir, values);
     if (values->rank != indexing.chosen ||
         !shape_equal(indexing.chosen, values->shape, indexing.shape)) {
@@ -65,10 +62,9 @@ IrPort ir_lower_index_put(Ir *ir, const Node *node) {
     }
     indexing_order(&indexing, there, back);
     updates = ir_transposed(ir, updates, self->dtype, back, indexing.chosen);
-    IrPort written =
-        RESULT(ir, node, "ScatterNDUpdate-15",
-               FROM(data, coordinates(ir, self, &indexing), updates),
-               WITH(ATTR_S("reduction", node->args[3].boolean ? "sum" : "none")));
+    IrPort written = RESULT(ir, node, "ScatterNDUpdate-15",
+                            FROM(data, coordinates(ir, self, &indexing), updates),
+                            WITH(ATTR_S("reduction", node->args[3].boolean ? "sum" : "none")));
     for (uint32_t d = 0; d < self->rank; d++) restored[indexing.first[d]] = d;
     return ir_transposed(ir, written, self->dtype, restored, self->rank);
 }
@@ -78,8 +74,7 @@ IrPort ir_lower_index_put(Ir *ir, const Node *node) {
 IrPort ir_lower_index_copy(Ir *ir, const Node *node) {
     IrPort axis = ir_axis(ir, node_dim(node, 1, node->outputs[0]->rank));
     return RESULT(ir, node, "ScatterUpdate-3",
-                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2),
-                       ir_input(ir, node, 3), axis),
+                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2), ir_input(ir, node, 3), axis),
                   PLAIN);
 }
 
@@ -92,8 +87,7 @@ IrPort ir_lower_scatter(Ir *ir, const Node *node) {
     }
     IrPort axis = ir_axis(ir, node_dim(node, 1, node->outputs[0]->rank));
     return RESULT(ir, node, "ScatterElementsUpdate-12",
-                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2),
-                       ir_input(ir, node, 3), axis),
+                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2), ir_input(ir, node, 3), axis),
                   WITH(ATTR_S("reduction", reduction), ATTR_B("use_init_val", true)));
 }
 

@@ -11,15 +11,13 @@ static IrPort matmul(Ir *ir, IrPort a, IrPort b, ferry_dtype dtype, bool transpo
 /* The weight stays as it is stored, [out, in]. */
 IrPort ir_lower_linear(Ir *ir, const Node *node) {
     ferry_dtype dtype = node->outputs[0]->dtype;
-    IrPort product =
-        matmul(ir, ir_input(ir, node, 0), ir_input(ir, node, 1), dtype, true);
+    IrPort product = matmul(ir, ir_input(ir, node, 0), ir_input(ir, node, 1), dtype, true);
     if (!node_tensor(node, 2)) return product;
     return ir_two(ir, "Add-1", dtype, product, ir_input(ir, node, 2));
 }
 
 IrPort ir_lower_matmul(Ir *ir, const Node *node) {
-    return matmul(ir, ir_input(ir, node, 0), ir_input(ir, node, 1),
-                  node->outputs[0]->dtype, false);
+    return matmul(ir, ir_input(ir, node, 0), ir_input(ir, node, 1), node->outputs[0]->dtype, false);
 }
 
 IrPort ir_lower_layer_norm(Ir *ir, const Node *node) {
@@ -27,11 +25,10 @@ IrPort ir_lower_layer_norm(Ir *ir, const Node *node) {
     int64_t axes[FERRY_MAX_RANK];
     uint32_t count = node->args[1].integers.count;
     for (uint32_t i = 0; i < count; i++) axes[i] = (int64_t)i - count;
-    IrPort port = ir_layer(ir, "MVN-6", dtype,
-                           FROM(ir_input(ir, node, 0), ir_ints(ir, axes, count)),
-                           WITH(ATTR_F("eps", node->args[4].number),
-                                ATTR_B("normalize_variance", true),
-                                ATTR_S("eps_mode", "INSIDE_SQRT")));
+    IrPort port =
+        ir_layer(ir, "MVN-6", dtype, FROM(ir_input(ir, node, 0), ir_ints(ir, axes, count)),
+                 WITH(ATTR_F("eps", node->args[4].number), ATTR_B("normalize_variance", true),
+                      ATTR_S("eps_mode", "INSIDE_SQRT")));
     if (node_tensor(node, 2)) {
         port = ir_two(ir, "Multiply-1", dtype, port, ir_input(ir, node, 2));
     }
@@ -84,8 +81,8 @@ IrPort ir_lower_grouped_mm(Ir *ir, const Node *node) {
     for (int64_t g = 0; g < groups; g++) {
         IrPort index = ir_ints(ir, &g, 1);
         IrPort end = ir_layer(ir, "Gather-8", FERRY_I64, FROM(ends, index, ir_axis(ir, 0)), PLAIN);
-        IrPort matrix = ir_layer(ir, "Gather-8", dtype,
-                                 FROM(matrices, ir_int(ir, g), ir_axis(ir, 0)), PLAIN);
+        IrPort matrix =
+            ir_layer(ir, "Gather-8", dtype, FROM(matrices, ir_int(ir, g), ir_axis(ir, 0)), PLAIN);
         IrPort rows = rows_of(ir, self, dtype, start, end);
         parts[g] = matmul(ir, rows, matrix, dtype, false);
         start = end;

@@ -13,8 +13,7 @@ IrPort ir_lower_embedding(Ir *ir, const Node *node) {
 IrPort ir_lower_index_select(Ir *ir, const Node *node) {
     int64_t axis = node_dim(node, 1, node_tensor(node, 0)->rank);
     return RESULT(ir, node, "Gather-8",
-                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2), ir_axis(ir, axis)),
-                  PLAIN);
+                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 2), ir_axis(ir, axis)), PLAIN);
 }
 
 /* ATen reads a corner of the data where the index is smaller; OpenVINO wants equal sizes. */
@@ -39,8 +38,7 @@ static IrPort corner(Ir *ir, const Node *node, int64_t axis) {
 
 IrPort ir_lower_gather(Ir *ir, const Node *node) {
     int64_t axis = node_dim(node, 1, node_tensor(node, 0)->rank);
-    return RESULT(ir, node, "GatherElements-6",
-                  FROM(corner(ir, node, axis), ir_input(ir, node, 2)),
+    return RESULT(ir, node, "GatherElements-6", FROM(corner(ir, node, axis), ir_input(ir, node, 2)),
                   WITH(ATTR_I("axis", axis)));
 }
 

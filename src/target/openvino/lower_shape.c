@@ -33,8 +33,7 @@ IrPort ir_lower_view(Ir *ir, const Node *node) {
     int64_t target[FERRY_MAX_RANK];
     if (to->rank == 0) return view_scalar(ir, node);
     bool constant = reshape_target(from, to, target);
-    IrPort shape =
-        constant ? ir_ints(ir, target, to->rank) : ir_shape(ir, to->shape, to->rank);
+    IrPort shape = constant ? ir_ints(ir, target, to->rank) : ir_shape(ir, to->shape, to->rank);
     return RESULT(ir, node, "Reshape-1", FROM(ir_value(ir, from), shape),
                   WITH(ATTR_B("special_zero", constant)));
 }
@@ -42,8 +41,8 @@ IrPort ir_lower_view(Ir *ir, const Node *node) {
 IrPort ir_lower_permute(Ir *ir, const Node *node) {
     int64_t dims[FERRY_MAX_RANK];
     uint32_t rank = node_list(node, 1, dims);
-    return RESULT(ir, node, "Transpose-1",
-                  FROM(ir_input(ir, node, 0), ir_ints(ir, dims, rank)), PLAIN);
+    return RESULT(ir, node, "Transpose-1", FROM(ir_input(ir, node, 0), ir_ints(ir, dims, rank)),
+                  PLAIN);
 }
 
 IrPort ir_lower_axis_input(Ir *ir, const Node *node) {
@@ -63,8 +62,7 @@ IrPort ir_lower_expand(Ir *ir, const Node *node) {
         bool stays = d >= added && from->shape[d - added] == to->shape[d];
         target[d] = stays ? one : to->shape[d];
     }
-    return RESULT(ir, node, "Broadcast-3",
-                  FROM(ir_value(ir, from), ir_shape(ir, target, to->rank)),
+    return RESULT(ir, node, "Broadcast-3", FROM(ir_value(ir, from), ir_shape(ir, target, to->rank)),
                   WITH(ATTR_S("mode", "bidirectional")));
 }
 
@@ -93,10 +91,10 @@ IrPort ir_lower_slice(Ir *ir, const Node *node) {
 
 IrPort ir_lower_select(Ir *ir, const Node *node) {
     int64_t axis = node_dim(node, 1, node_tensor(node, 0)->rank);
-    return RESULT(ir, node, "Gather-8",
-                  FROM(ir_input(ir, node, 0), ir_size_scalar(ir, node->args[2].integer),
-                       ir_axis(ir, axis)),
-                  PLAIN);
+    return RESULT(
+        ir, node, "Gather-8",
+        FROM(ir_input(ir, node, 0), ir_size_scalar(ir, node->args[2].integer), ir_axis(ir, axis)),
+        PLAIN);
 }
 
 IrPort ir_lower_split(Ir *ir, const Node *node) {
@@ -105,9 +103,8 @@ IrPort ir_lower_split(Ir *ir, const Node *node) {
     IrPort axis = ir_int(ir, node_dim(node, 2, node_tensor(node, 0)->rank));
     IrPort lengths = ir_shape(ir, sizes->integers.items, sizes->integers.count);
     for (uint32_t i = 0; i < node->output_count; i++) dtypes[i] = node->outputs[i]->dtype;
-    IrPort first =
-        ir_layer_outputs(ir, "VariadicSplit-1", dtypes, node->output_count,
-                         FROM(ir_input(ir, node, 0), axis, lengths), PLAIN);
+    IrPort first = ir_layer_outputs(ir, "VariadicSplit-1", dtypes, node->output_count,
+                                    FROM(ir_input(ir, node, 0), axis, lengths), PLAIN);
     for (uint32_t i = 1; i < node->output_count; i++) {
         ir->ports[node->outputs[i]->id] = (IrPort){first.layer, first.port + i};
     }

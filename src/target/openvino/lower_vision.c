@@ -42,12 +42,10 @@ IrPort ir_lower_convolution(Ir *ir, const Node *node) {
     node_list(node, 4, padding);
     node_list(node, 5, dilation);
     node_list(node, 7, extra);
-    const Attr attrs[] = {ATTR_IS("strides", stride, count),
-                          ATTR_IS("dilations", dilation, count),
-                          ATTR_IS("pads_begin", padding, count),
-                          ATTR_IS("pads_end", padding, count),
-                          ATTR_S("auto_pad", "explicit"),
-                          ATTR_IS("output_padding", extra, count)};
+    const Attr attrs[] = {
+        ATTR_IS("strides", stride, count),     ATTR_IS("dilations", dilation, count),
+        ATTR_IS("pads_begin", padding, count), ATTR_IS("pads_end", padding, count),
+        ATTR_S("auto_pad", "explicit"),        ATTR_IS("output_padding", extra, count)};
     IrPort input = ir_input(ir, node, 0);
     IrPort weight = groups > 1 ? grouped_weight(ir, node, groups) : ir_input(ir, node, 1);
     IrPort port = ir_layer(ir, operations[transposed][groups > 1], dtype, FROM(input, weight),
@@ -78,14 +76,14 @@ static IrPort pool_padded(Ir *ir, const Node *node, const int64_t *kernel, const
     int64_t after[2];
     widen(kernel, stride, ones, none, after);
     IrPort sides = ir_ints(ir, amounts, 4), zero = ir_number(ir, 0, out->dtype);
-    IrPort input = ir_layer(ir, "Pad-12", out->dtype, FROM(ir_input(ir, node, 0), sides, sides, zero),
-                            WITH(ATTR_S("pad_mode", "constant")));
-    IrPort pooled = ir_layer(
-        ir, "AvgPool-14", out->dtype, FROM(input),
-        WITH(ATTR_IS("kernel", kernel, 2), ATTR_IS("strides", stride, 2),
-             ATTR_IS("pads_begin", none, 2), ATTR_IS("pads_end", after, 2),
-             ATTR_S("rounding_type", "floor"), ATTR_S("auto_pad", "explicit"),
-             ATTR_B("exclude-pad", true)));
+    IrPort input =
+        ir_layer(ir, "Pad-12", out->dtype, FROM(ir_input(ir, node, 0), sides, sides, zero),
+                 WITH(ATTR_S("pad_mode", "constant")));
+    IrPort pooled = ir_layer(ir, "AvgPool-14", out->dtype, FROM(input),
+                             WITH(ATTR_IS("kernel", kernel, 2), ATTR_IS("strides", stride, 2),
+                                  ATTR_IS("pads_begin", none, 2), ATTR_IS("pads_end", after, 2),
+                                  ATTR_S("rounding_type", "floor"), ATTR_S("auto_pad", "explicit"),
+                                  ATTR_B("exclude-pad", true)));
     return RESULT(ir, node, "Slice-8",
                   FROM(pooled, ir_ints(ir, none, 2), ir_shape(ir, out->shape + 2, 2),
                        ir_ints(ir, ones, 2), ir_ints(ir, axes, 2)),
@@ -138,10 +136,10 @@ IrPort ir_lower_batch_norm(Ir *ir, const Node *node) {
 }
 
 IrPort ir_lower_group_norm(Ir *ir, const Node *node) {
-    return RESULT(ir, node, "GroupNormalization-12",
-                  FROM(ir_input(ir, node, 0), affine(ir, node, 2, 1), affine(ir, node, 3, 0)),
-                  WITH(ATTR_I("num_groups", node_int(node, 1)),
-                       ATTR_F("epsilon", node->args[4].number)));
+    return RESULT(
+        ir, node, "GroupNormalization-12",
+        FROM(ir_input(ir, node, 0), affine(ir, node, 2, 1), affine(ir, node, 3, 0)),
+        WITH(ATTR_I("num_groups", node_int(node, 1)), ATTR_F("epsilon", node->args[4].number)));
 }
 
 /* ---- padding, resizing, sampling ---- */
@@ -153,8 +151,8 @@ static IrPort pad_amounts(Ir *ir, const Node *node, uint32_t side) {
     uint32_t rank = node_tensor(node, 0)->rank, count = pad->integers.count / 2;
     for (uint32_t d = 0; d < rank; d++) {
         uint32_t i = rank - 1 - d;
-        amounts[d] = i < count ? pad->integers.items[2 * i + side]
-                               : sym_const(&ir->program->symbols, 0);
+        amounts[d] =
+            i < count ? pad->integers.items[2 * i + side] : sym_const(&ir->program->symbols, 0);
     }
     return ir_shape(ir, amounts, rank);
 }
@@ -199,8 +197,7 @@ IrPort ir_lower_upsample(Ir *ir, const Node *node) {
 IrPort ir_lower_grid_sampler(Ir *ir, const Node *node) {
     static const char *const modes[] = {"bilinear", "nearest", "bicubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
-    return RESULT(ir, node, "GridSample-9",
-                  FROM(ir_input(ir, node, 0), ir_input(ir, node, 1)),
+    return RESULT(ir, node, "GridSample-9", FROM(ir_input(ir, node, 0), ir_input(ir, node, 1)),
                   WITH(ATTR_S("mode", modes[node_int(node, 2)]),
                        ATTR_S("padding_mode", paddings[node_int(node, 3)]),
                        ATTR_B("align_corners", node->args[4].boolean)));

@@ -39,14 +39,14 @@ static bool match_ports(Program *program, Match *match) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Port *output = &program->outputs.items[i];
         if (!match->caches[1][i]) continue;
-        int input = find_port(program->inputs.items, program->inputs.count, match->caches[0],
-                              output->name);
+        int input =
+            find_port(program->inputs.items, program->inputs.count, match->caches[0], output->name);
         if (input < 0 && output->value->rank > 0) return false;
         match->gone[1][i] = true;
         if (input < 0) continue; /* a counter that only tells */
         Value *before = program->inputs.items[input].value;
         if (before == output->value) continue; /* stays as it is: an input, and no output */
-        if (match->uses[before->id] == 0) {     /* nobody reads what the last run left */
+        if (match->uses[before->id] == 0) {    /* nobody reads what the last run left */
             match->gone[1][i] = false;
             continue;
         }

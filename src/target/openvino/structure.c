@@ -116,7 +116,8 @@ static const Tree *prune_cache(Side *side, const Tree *tree) {
 }
 
 /* The list of keys without those of children that are gone. */
-static const char *prune_keys(Arena *arena, const char *context, const bool *stays, uint32_t count) {
+static const char *prune_keys(Arena *arena, const char *context, const bool *stays,
+                              uint32_t count) {
     json_t *keys = json_loads(context, JSON_DECODE_ANY, NULL), *kept = json_array();
     if (json_array_size(keys) == count && count > 0) {
         for (uint32_t i = 0; i < count; i++) {
