@@ -42,8 +42,8 @@ static Value *hidden_rows(Builder *b, Value *mask) {
 
 /* The same attention with less asked of it. Rows that a bool mask hides entirely are zeros, as ATen has
  * them: by x - x * hidden, and from the added mask, so that both have two readers. What has but one is
- * taken into the attention by the CPU plugin of OpenVINO, which then errs (2026.4: for heads of 128 and
- * more a product behind it is wrong). */
+ * taken into the attention by the CPU plugin of OpenVINO, which then errs (2026.4: with heads of 128 and
+ * more, a product with a number per row is wrong). */
 static Value *plain(Builder *b, const Node *node) {
     Value *query = node->args[0].tensor, *key = node->args[1].tensor;
     Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
@@ -55,12 +55,9 @@ static Value *plain(Builder *b, const Node *node) {
     }
     Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
     const Arg args[] = {
-        arg_tensor(query),
-        arg_tensor(repeat_heads(b, key, query->shape[1])),
-        arg_tensor(value),
-        arg_tensor(mask),
-        arg_bool(false),
-        node->args[5],
+        arg_tensor(query), arg_tensor(repeat_heads(b, key, query->shape[1])),
+        arg_tensor(value), arg_tensor(mask),
+        arg_bool(false),   node->args[5],
         arg_bool(false),
     };
     Value *context = build_op(b, OP_ATTENTION, args, 7);
