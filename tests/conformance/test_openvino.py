@@ -53,6 +53,14 @@ def test_checkpoints(fixture, openvino, tmp_path, model_type, sample):
     compare(outputs, load_file(source / f"{sample}expected.safetensors"))
 
 
+@pytest.mark.parametrize("model_type", support.native_fixtures() or ["none"])
+def test_checkpoints_at_fixed_sizes(fixture, openvino, tmp_path, model_type):
+    source = fixture(model_type)
+    model = to_openvino(source, tmp_path / "out", "--inputs", source / "inputs.safetensors")
+    outputs = openvino.run(model, source / "inputs.safetensors")
+    compare(outputs, load_file(source / "expected.safetensors"))
+
+
 def some_programs(parts):
     """One in so many, always the same ones; make_coverage.py runs all."""
     for name in programs.names():
@@ -101,6 +109,8 @@ def test_wide_heads_with_padding_on_the_left(openvino, tmp_path):
     save_torch(inputs, tmp_path / "inputs.safetensors")
     exported = to_openvino(tmp_path / "model", tmp_path / "out")
     compare(openvino.run(exported, tmp_path / "inputs.safetensors"), {"logits": expected})
+    fixed = to_openvino(tmp_path / "model", tmp_path / "fixed", "--inputs", tmp_path / "inputs.safetensors")
+    compare(openvino.run(fixed, tmp_path / "inputs.safetensors"), {"logits": expected})
 
 
 # ---- what the file says ----
