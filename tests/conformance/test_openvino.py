@@ -125,7 +125,8 @@ def test_names_and_partial_shapes(fixture, tmp_path):
     sizes = "input_ids=batch:1..8,seq:2..;attention_mask=batch,seq;position_ids=1,seq"
     model = to_openvino(fixture("llama"), tmp_path / "out", "--dynamic-shapes", sizes)
     ports = [
-        (layer.find("output/port").get("names"), layer.find("data").get("shape")) for layer in layers(model, "Parameter")
+        (layer.find("output/port").get("names"), layer.find("data").get("shape"))
+        for layer in layers(model, "Parameter")
     ]
     assert ports == [("input_ids", "1..8,2.."), ("attention_mask", "1..8,2.."), ("position_ids", "1,2..")]
     results = [layer.get("output_names") for layer in layers(model, "Result")]
