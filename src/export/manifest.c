@@ -103,6 +103,15 @@ static const char *place_name(Program *program, const ExportTarget *target, cons
     return value->name;
 }
 
+static json_t *describe_states(const Program *program) {
+    json_t *states = json_array();
+    for (size_t i = 0; i < program->states.count; i++) {
+        const State *state = &program->states.items[i];
+        json_array_append_new(states, describe_port(state->name, state->before, NULL));
+    }
+    return states;
+}
+
 /* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
@@ -118,9 +127,14 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               describe_port(target->output_name(program, i), port->value, writes));
     }
     bool link = config->weights == FERRY_WEIGHTS_LINK;
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
-                     link ? "link" : "copy", "version", ferry_version(), "ranges",
-                     describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    json_t *description =
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
+                  link ? "link" : "copy", "version", ferry_version(), "ranges",
+                  describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    if (program->states.count) {
+        json_object_set_new(description, "states", describe_states(program));
+    }
+    return description;
 }
 
 /* Where a walk over the leaves of the arguments stands. */

@@ -34,37 +34,38 @@ static Value *repeat_heads(Builder *b, Value *x, const Sym *heads) {
     return build_view(b, build_expand(b, build_unsqueeze(b, x, 2), wide, 5), shape, 4);
 }
 
-/* 1 for the rows [..., queries, 1] in which an added mask hides everything, else 0. */
-static Value *hidden_rows(Builder *b, Value *mask) {
+/* What to multiply a context [..., queries, size] by: 0 in the rows in which an added mask hides everything,
+ * else 1. */
+static Value *attended_rows(Builder *b, Value *mask, const Sym *size) {
     Value *best = build_reduce(b, OP_AMAX, mask, -1, true);
-    return build_to(b, build_scalar(b, OP_LT_SCALAR, best, 0), mask->dtype);
+    Value *ones = build_full(b, &size, 1, 1, mask->dtype);
+    Value *zeros = build_full(b, &size, 1, 0, mask->dtype);
+    return build_where(b, build_scalar(b, OP_GE_SCALAR, best, 0), ones, zeros);
 }
 
 /* The same attention with less asked of it. Rows that a bool mask hides entirely are zeros, as ATen has
- * them: by x - x * hidden, and from the added mask, so that both have two readers. What has but one is
- * taken into the attention by the CPU plugin of OpenVINO, which then errs (2026.4: for heads of 128 and
- * more a product behind it is wrong). */
+ * them. The factor has a number for every feature, and is told by the added mask, which so has two
+ * readers: for the CPU plugin of OpenVINO takes what it can into the attention, and then errs (2026.4:
+ * with heads of 128 and more, a product with one number per row is wrong; x - x * hidden crashes where
+ * sizes are fixed). */
 static Value *plain(Builder *b, const Node *node) {
     Value *query = node->args[0].tensor, *key = node->args[1].tensor;
     Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
-    Value *hidden = NULL;
+    Value *attended = NULL;
     if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
     if (mask && mask->dtype == FERRY_BOOL) {
         mask = attention_added_mask(b, mask, query->dtype);
-        hidden = hidden_rows(b, mask);
+        attended = attended_rows(b, mask, node->outputs[0]->shape[3]);
     }
     Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
     const Arg args[] = {
-        arg_tensor(query),
-        arg_tensor(repeat_heads(b, key, query->shape[1])),
-        arg_tensor(value),
-        arg_tensor(mask),
-        arg_bool(false),
-        node->args[5],
+        arg_tensor(query), arg_tensor(repeat_heads(b, key, query->shape[1])),
+        arg_tensor(value), arg_tensor(mask),
+        arg_bool(false),   node->args[5],
         arg_bool(false),
     };
     Value *context = build_op(b, OP_ATTENTION, args, 7);
-    return hidden ? build_sub(b, context, build_mul(b, context, hidden)) : context;
+    return attended ? build_mul(b, context, attended) : context;
 }
 
 ferry_status pass_plain_attention(Program *program, ferry_error *error) {

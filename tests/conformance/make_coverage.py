@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import dynamo
 import programs
 import torch
+from ov_child import Child
 from support import ROOT
 
 HEAD = """# Coverage of torch.export programs
@@ -31,6 +32,7 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 |---|---|
 | the built-in reference runtime, on the `.pt2` itself | {reference} of {count} |
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
+| OpenVINO, on the OpenVINO export without state | {openvino} of {count} |
 | torch, on the `.pt2` export, whose types and strides are what torch finds when it runs it | {torch} of {count} |
 
 ## Holes
@@ -39,8 +41,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime | torch |
-|---|---|---|---|---|
+| model type | program | reference | ONNX Runtime | OpenVINO | torch |
+|---|---|---|---|---|---|
 """
 
 
@@ -54,12 +56,26 @@ def attempt(check, name: str) -> str:
             return "-"
 
 
-CHECKS = (programs.check_reference, programs.check_onnx, dynamo.check_program)
+CHILDREN = []  # one in each process
+
+
+def check_openvino(name: str, work: Path) -> int:
+    if not CHILDREN:
+        CHILDREN.append(Child())
+    return programs.check_openvino(CHILDREN[0], name, work)
+
+
+CHECKS = {
+    "reference": programs.check_reference,
+    "onnx": programs.check_onnx,
+    "openvino": check_openvino,
+    "torch": dynamo.check_program,
+}
 
 
 def measure(name: str) -> list[str]:
     torch.set_num_threads(1)
-    return [name, *(attempt(check, name) for check in CHECKS)]
+    return [name, *(attempt(check, name) for check in CHECKS.values())]
 
 
 def main() -> int:
@@ -70,10 +86,10 @@ def main() -> int:
     text = HEAD.format(
         types=len({name.split("/")[0] for name, *_ in rows}),
         count=len(rows),
-        **{key: sum(row[i] != "-" for row in rows) for i, key in enumerate(("reference", "onnx", "torch"), 1)},
+        **{key: sum(row[i] != "-" for row in rows) for i, key in enumerate(CHECKS, 1)},
         holes=reasons or "None.",
     )
-    text += "".join(f"| {' | '.join([name.replace('/', ' | '), *results])} |\n" for name, *results in rows)
+    text += "".join(f"| {' | '.join([*name.split('/'), *results])} |\n" for name, *results in rows)
     (ROOT / "docs/coverage.md").write_text(text)
     return 1 if any(name not in programs.HOLES for name in holes) else 0
 

@@ -39,7 +39,7 @@ static ferry_status read_type(const Net *net, const NetLayer *layer, NetConstant
         return FERRY_OK;
     }
     RETURN_BAD(net, layer, "expected an element_type such as \"f32\", found \"%s\"",
-            out->type ? out->type : "");
+               out->type ? out->type : "");
 }
 
 static void skip_spaces(const char **text) {
@@ -98,7 +98,7 @@ ferry_status net_constant(const Net *net, const NetLayer *layer, NetConstant *ou
     if (!needed_bytes(out, &needed)) RETURN_BAD(net, layer, "the shape is absurdly large");
     if (strcmp(out->type, "string") != 0 && out->size < needed) {
         RETURN_BAD(net, layer, "expected a size of %" PRIu64 " bytes, found %" PRIu64, needed,
-                out->size);
+                   out->size);
     }
     if (out->size && !net->weights) {
         return net_fail(net, layer, FERRY_NOT_FOUND,
@@ -107,9 +107,9 @@ ferry_status net_constant(const Net *net, const NetLayer *layer, NetConstant *ou
     }
     if (out->offset > file || file - out->offset < out->size) {
         RETURN_BAD(net, layer,
-                "%" PRIu64 " bytes at offset %" PRIu64
-                " are not in the weights, which have %" PRIu64,
-                out->size, out->offset, file);
+                   "%" PRIu64 " bytes at offset %" PRIu64
+                   " are not in the weights, which have %" PRIu64,
+                   out->size, out->offset, file);
     }
     return FERRY_OK;
 }

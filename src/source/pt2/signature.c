@@ -115,9 +115,9 @@ static const Place *find_place(const Reader *r, const char *target, bool is_inpu
     return NULL;
 }
 
-static bool is_place(const Reader *r, const Binding *binding) {
+static bool is_place(const Reader *r, const char *name) {
     for (size_t i = 0; i < r->places.count; i++) {
-        if (r->places.items[i].binding == binding) return true;
+        if (strcmp(r->places.items[i].name, name) == 0) return true;
     }
     return false;
 }
@@ -132,8 +132,7 @@ static void read_mutation(Reader *r, const char *target, bool is_input, const Do
         return;
     }
     reader_write(r, place->name, reader_read(r, result));
-    if (build_ok(&r->b) && !is_place(r, map_find(&r->bindings, result)))
-        map_put(&r->bindings, result, place->binding);
+    if (build_ok(&r->b) && !is_place(r, result)) map_put(&r->bindings, result, place->binding);
 }
 
 static void read_result(Reader *r, const Doc *spec) {

@@ -76,14 +76,14 @@ static IrPort pool_padded(Ir *ir, const Node *node, const int64_t *kernel, const
     int64_t after[2];
     widen(kernel, stride, ones, none, after);
     IrPort sides = ir_ints(ir, amounts, 4), zero = ir_number(ir, 0, out->dtype);
-    IrPort input = ir_layer(ir, "Pad-12", out->dtype, FROM(ir_input(ir, node, 0), sides, sides, zero),
-                            WITH(ATTR_S("pad_mode", "constant")));
-    IrPort pooled = ir_layer(
-        ir, "AvgPool-14", out->dtype, FROM(input),
-        WITH(ATTR_IS("kernel", kernel, 2), ATTR_IS("strides", stride, 2),
-             ATTR_IS("pads_begin", none, 2), ATTR_IS("pads_end", after, 2),
-             ATTR_S("rounding_type", "floor"), ATTR_S("auto_pad", "explicit"),
-             ATTR_B("exclude-pad", true)));
+    IrPort input =
+        ir_layer(ir, "Pad-12", out->dtype, FROM(ir_input(ir, node, 0), sides, sides, zero),
+                 WITH(ATTR_S("pad_mode", "constant")));
+    IrPort pooled = ir_layer(ir, "AvgPool-14", out->dtype, FROM(input),
+                             WITH(ATTR_IS("kernel", kernel, 2), ATTR_IS("strides", stride, 2),
+                                  ATTR_IS("pads_begin", none, 2), ATTR_IS("pads_end", after, 2),
+                                  ATTR_S("rounding_type", "floor"), ATTR_S("auto_pad", "explicit"),
+                                  ATTR_B("exclude-pad", true)));
     return RESULT(ir, node, "Slice-8",
                   FROM(pooled, ir_ints(ir, none, 2), ir_shape(ir, out->shape + 2, 2),
                        ir_ints(ir, ones, 2), ir_ints(ir, axes, 2)),
