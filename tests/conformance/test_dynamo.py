@@ -376,6 +376,34 @@ def test_arguments_are_exchanged(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(found, wanted))
 
 
+class Learner(nn.Module):
+    """Writes into a parameter, and returns a written argument twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2), requires_grad=False)
+
+    def forward(self, x):
+        self.weight.add_(x)
+        x.mul_(2)
+        return x, self.weight * 2, x
+
+
+@pytest.mark.parametrize("kind", ["as traced", "functional"])
+def test_what_is_written_stays_what_it_was(tmp_path, kind):
+    traced = torch.export.export(Learner(), (torch.ones(2),))
+    traced = traced.run_decompositions() if kind == "functional" else traced
+    torch.export.save(traced, tmp_path / "source.pt2")
+    program = export(tmp_path / "source.pt2", tmp_path / "export")
+    assert list(program.graph_signature.parameters) == ["weight"] and set(program.state_dict) == {"weight"}
+    model, module = Learner(), program.module()
+    for _ in range(3):
+        wanted, found = torch.ones(2), torch.ones(2)
+        expected, results = model(wanted), module(found)
+        assert all(torch.equal(a, b) for a, b in zip(results, expected)) and torch.equal(found, wanted)
+        assert results[0].data_ptr() == results[2].data_ptr() == found.data_ptr()
+
+
 def test_options_of_this_target_only(fixture, tmp_path):
     for option in (["--structure", "dict"], ["--deferred-asserts"]):
         done = ferry("export", fixture("llama"), "-o", tmp_path, *option, status=None)
