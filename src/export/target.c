@@ -1,5 +1,6 @@
 /* The targets: which legalization, which writer, which names. */
 #include "target/dynamo/dynamo.h"
+#include "target/executorch/executorch.h"
 #include "target/openvino/openvino.h"
 #include "target/signature.h"
 #include "base/error.h"
@@ -159,6 +160,53 @@ static ferry_status write_openvino(Save *save) {
     return FERRY_OK;
 }
 
+/* ---- executorch ---- */
+
+static ferry_status legalize_executorch(Program *program, const Registry *registry,
+                                        const ferry_export_config *config, ferry_error *error) {
+    const char *caps = executorch_caps(program);
+    if (caps && config->note) {
+        config->note(config->note_context,
+                     arena_format(&program->arena,
+                                  "memory is planned for sizes without a bound up to %s; "
+                                  "--dynamic-shapes gives others",
+                                  caps));
+    }
+    return executorch_legalize(program, registry, error);
+}
+
+/* XNNPACK has no kernels for bfloat16. */
+static ferry_dtype choose_dtype_executorch(ferry_dtype wanted, ferry_dtype stored,
+                                           const char **note) {
+    *note = NULL;
+    if (wanted) return wanted;
+    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
+    *note = stored == FERRY_BF16 ? "the checkpoint is bfloat16, which XNNPACK does not compute in: "
+                                   "exporting in float32 (--dtype chooses another)"
+                                 : "the checkpoint is float8: exporting in float32 (--dtype "
+                                   "chooses another)";
+    return FERRY_F32;
+}
+
+static ferry_status write_executorch(Save *save) {
+    ferry_exported *exported = save->exported;
+    const ferry_export_config *config = &exported->config;
+    ExecutorchOptions options = {.progress_context = (void *)(uintptr_t)config};
+    if (config->progress) options.progress = report_progress;
+    ferry_status status;
+    OutputFile *file = save_open(save, exported->manifest.file, 0, &status);
+    if (!file) return status;
+    options.pool = pool_new(config->threads);
+    ExecutorchSizes sizes;
+    status = executorch_write(exported->program, &options, file, &sizes, save->error);
+    pool_free(options.pool);
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.program_bytes,
+                                       .weight_bytes = sizes.weight_bytes,
+                                       .nodes = sizes.instructions,
+                                       .weights = sizes.weights};
+    return status;
+}
+
 static const ExportTarget targets[] = {
     {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
      signature_output},
@@ -166,6 +214,8 @@ static const ExportTarget targets[] = {
      port_output},
     {"openvino", "openvino_model.xml", legalize_openvino, choose_dtype_openvino, write_openvino,
      signature_input, signature_output},
+    {"executorch", "model.pte", legalize_executorch, choose_dtype_executorch, write_executorch,
+     port_input, port_output},
 };
 
 const ExportTarget *target_find(const char *name) {

@@ -1,0 +1,166 @@
+/* A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
+ * times its least value and a floor that falls with the number n of such sizes, 2^24 elements to the
+ * power 1/n, between 64 and 1024. What a program finds out while it runs is bounded by what it looks at:
+ * there are no more nonzero elements than elements. */
+#include "target/executorch/bounds.h"
+#include "target/executorch/executorch.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { NO_BOUND = INT32_MAX }; /* more than that is none */
+
+static bool is_unbounded(const Sym *symbol) {
+    return symbol->upper >= NO_BOUND;
+}
+
+/* Is the symbol a size of an input, or of a state? */
+static bool is_given(const Program *program, const Sym *symbol) {
+    for (size_t i = 0; i < program->sources.count; i++) {
+        if (program->sources.items[i].symbol == symbol) return false;
+    }
+    return true;
+}
+
+static int64_t cap(const Sym *symbol, uint32_t unbounded) {
+    int64_t floor = llround(pow(16777216.0, 1.0 / unbounded));
+    floor = floor < 64 ? 64 : floor > 1024 ? 1024 : floor;
+    int64_t least = symbol->lower > NO_BOUND / 4 ? NO_BOUND : 4 * symbol->lower;
+    return least > floor ? least : floor;
+}
+
+static uint32_t count_unbounded(const Program *program) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
+        const Sym *symbol = program->symbols.symbols.items[i];
+        count += is_unbounded(symbol) && is_given(program, symbol);
+    }
+    return count;
+}
+
+const int64_t *bounds_limits(const Program *program, Arena *arena) {
+    size_t count = program->symbols.symbols.count;
+    int64_t *limits = ARENA_ARRAY(arena, int64_t, count);
+    if (!limits) return NULL;
+    uint32_t unbounded = count_unbounded(program);
+    for (size_t i = 0; i < count; i++) {
+        const Sym *symbol = program->symbols.symbols.items[i];
+        limits[i] = is_unbounded(symbol) ? cap(symbol, unbounded ? unbounded : 1) : symbol->upper;
+    }
+    /* In order of execution, so that what a source looks at is bounded already. */
+    for (size_t i = 0; i < program->sources.count; i++) {
+        const SymSource *source = &program->sources.items[i];
+        const Node *node = source->value->producer;
+        if (!is_unbounded(source->symbol) || source->dim < 0 || !node) continue;
+        if (node->op != OP_NONZERO) continue;
+        Bounds bounds = {.arena = arena, .limits = limits};
+        const Value *from = node->args[0].tensor;
+        int64_t elements = 1;
+        for (uint32_t d = 0; d < from->rank; d++) {
+            if (__builtin_mul_overflow(elements, bounds_upper(&bounds, from->shape[d]), &elements)) {
+                elements = INT64_MAX;
+            }
+        }
+        limits[source->symbol->value] = elements;
+        map_free(&bounds.known);
+    }
+    return limits;
+}
+
+int64_t executorch_size_limit(const Program *program, const Sym *symbol) {
+    Arena scratch = {0};
+    const int64_t *limits = bounds_limits(program, &scratch);
+    int64_t limit = limits ? limits[symbol->value] : SYM_UNBOUNDED;
+    arena_free(&scratch);
+    return limit;
+}
+
+const char *executorch_caps(Program *program) {
+    Arena scratch = {0};
+    Buffer text = {0};
+    const int64_t *limits = bounds_limits(program, &scratch);
+    for (size_t i = 0; limits && i < program->symbols.symbols.count; i++) {
+        const Sym *symbol = program->symbols.symbols.items[i];
+        if (!is_unbounded(symbol) || !is_given(program, symbol)) continue;
+        buffer_format(&text, "%s%s <= %" PRId64, text.length ? ", " : "", symbol->name, limits[i]);
+    }
+    const char *result = text.length ? arena_string(&program->arena, buffer_string(&text)) : NULL;
+    buffer_free(&text);
+    arena_free(&scratch);
+    return result;
+}
+
+/* ---- ranges of expressions ---- */
+
+typedef struct Range {
+    int64_t lower, upper;
+} Range;
+
+static int64_t narrow(__int128 value) {
+    return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (int64_t)value;
+}
+
+static Range multiply(Range a, Range b) {
+    const __int128 corners[] = {(__int128)a.lower * b.lower, (__int128)a.lower * b.upper,
+                                (__int128)a.upper * b.lower, (__int128)a.upper * b.upper};
+    __int128 lower = corners[0], upper = corners[0];
+    for (int i = 1; i < 4; i++) {
+        if (corners[i] < lower) lower = corners[i];
+        if (corners[i] > upper) upper = corners[i];
+    }
+    return (Range){narrow(lower), narrow(upper)};
+}
+
+static int64_t divide(int64_t a, int64_t b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Of positive divisors; sizes are divided by nothing else. */
+static Range floor_divide(Range a, Range b) {
+    if (b.lower < 1) b.lower = 1;
+    if (b.upper < 1) b.upper = 1;
+    return (Range){divide(a.lower, a.lower < 0 ? b.lower : b.upper),
+                   divide(a.upper, a.upper < 0 ? b.upper : b.lower)};
+}
+
+static Range join(SymKind kind, Range a, Range b) {
+    switch (kind) {
+    case SYM_SUM:
+        return (Range){narrow((__int128)a.lower + b.lower), narrow((__int128)a.upper + b.upper)};
+    case SYM_PRODUCT: return multiply(a, b);
+    case SYM_FLOORDIV: return floor_divide(a, b);
+    case SYM_MOD: {
+        int64_t most = b.upper > 0 ? b.upper - 1 : 0;
+        return (Range){b.lower < 0 ? b.lower : 0, a.lower >= 0 && a.upper < most ? a.upper : most};
+    }
+    case SYM_MIN:
+        return (Range){a.lower < b.lower ? a.lower : b.lower, a.upper < b.upper ? a.upper : b.upper};
+    default:
+        return (Range){a.lower > b.lower ? a.lower : b.lower, a.upper > b.upper ? a.upper : b.upper};
+    }
+}
+
+static Range range(Bounds *bounds, const Sym *sym) {
+    if (sym->kind == SYM_CONST) return (Range){sym->value, sym->value};
+    if (sym->kind == SYM_SYMBOL) return (Range){sym->lower, bounds->limits[sym->value]};
+    const Range *known = map_get(&bounds->known, &sym, sizeof sym);
+    if (known) return *known;
+    Range result = range(bounds, sym->operands[0]);
+    for (uint32_t i = 1; i < sym->count; i++) {
+        result = join(sym->kind, result, range(bounds, sym->operands[i]));
+    }
+    if (sym->kind == SYM_SUM || sym->kind == SYM_PRODUCT) {
+        result = join(sym->kind, result, (Range){sym->value, sym->value});
+    }
+    if (sym->upper < result.upper) result.upper = sym->upper;
+    if (sym->lower > result.lower) result.lower = sym->lower;
+    const Sym **key = arena_copy(bounds->arena, &sym, sizeof sym);
+    Range *entry = arena_copy(bounds->arena, &result, sizeof result);
+    if (key && entry) map_set(&bounds->known, key, sizeof sym, entry);
+    return result;
+}
+
+int64_t bounds_upper(Bounds *bounds, const Sym *sym) {
+    int64_t upper = range(bounds, sym).upper;
+    return upper < 0 ? 0 : upper;
+}

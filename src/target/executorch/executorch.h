@@ -1,0 +1,42 @@
+/* The ExecuTorch target: a Program becomes `model.pte`, which the runtime of an ExecuTorch 1.5 package
+ * loads: kernels it has, planned memory, weights in segments of the file. */
+#ifndef TARGET_EXECUTORCH_H
+#define TARGET_EXECUTORCH_H
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "graph/registry.h"
+#include "graph/stream.h"
+
+typedef struct ExecutorchOptions {
+    bool xnnpack;            /* give what XNNPACK computes to its delegate */
+    bool unplanned_inputs;   /* the caller gives the memory of inputs, */
+    bool unplanned_outputs;  /* and of outputs */
+    Pool *pool;              /* may be NULL */
+    StreamProgress progress; /* may be NULL */
+    void *progress_context;
+} ExecutorchOptions;
+
+typedef struct ExecutorchSizes {
+    uint64_t program_bytes, weight_bytes;
+    uint64_t planned_bytes; /* memory that the runtime allocates for the tensors of a run */
+    uint32_t instructions, delegates, weights;
+} ExecutorchSizes;
+
+/* Make the program one that executorch_write takes. */
+ferry_status executorch_legalize(Program *program, const Registry *registry, ferry_error *error);
+
+/* Write a legalized program to an open file. */
+ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,
+                              ExecutorchSizes *sizes, ferry_error *error);
+
+/* The largest value of a symbol that the file is planned for: its own bound, or a cap where it has none. */
+int64_t executorch_size_limit(const Program *program, const Sym *symbol);
+
+/* "batch <= 1024, sequence <= 1024": the symbols that are capped; NULL: none. */
+const char *executorch_caps(Program *program);
+
+/* Is there a lowering for `op`? (`ferry ops`) */
+bool executorch_supports(Op op);
+
+#endif

@@ -1,0 +1,204 @@
+/* Writing the file.
+ *
+ *   8 bytes      the root of the program, "ET12"
+ *   32 bytes     the extended header: where the program ends and the segments begin
+ *   ...          the program, a FlatBuffer
+ *   segment 0    constants, each at a multiple of 16
+ *   segments     the blobs of delegates, then the weights that they look up by name
+ *
+ * Segments begin at multiples of 128. Weights are streamed to their places. */
+#include "base/error.h"
+#include "format/flatbuffer.h"
+#include "pass/pass.h"
+#include "target/executorch/emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
+
+static bool accepts(const void *context, const Node *node) {
+    (void)context;
+    return executorch_supports(node->op);
+}
+
+ferry_status executorch_legalize(Program *program, const Registry *registry, ferry_error *error) {
+    return pass_legalize(program, registry, "executorch", accepts, NULL, error);
+}
+
+static uint64_t align(uint64_t offset, uint64_t alignment) {
+    return (offset + alignment - 1) / alignment * alignment;
+}
+
+/* ---- instructions ---- */
+
+static void add_inputs(Pte *p) {
+    const Program *program = p->program;
+    for (size_t i = 0; i < program->inputs.count && p->status == FERRY_OK; i++) {
+        PteValue value = pte_output(p, program->inputs.items[i].value);
+        if (p->status != FERRY_OK) return;
+        Slot *slot = &p->slots.items[value];
+        slot->unplanned = p->options->unplanned_inputs;
+        slot->used = true;
+    }
+}
+
+/* An output is a tensor of its own: what is an input, a weight, a view or another output is copied. */
+static void add_outputs(Pte *p) {
+    const Program *program = p->program;
+    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
+        const Value *output = program->outputs.items[i].value;
+        PteValue value = pte_value(p, output);
+        if (p->status != FERRY_OK) return;
+        bool own = output->kind == VALUE_NODE && p->slots.items[value].base < 0;
+        for (size_t j = 0; j < i && own; j++) own = program->outputs.items[j].value != output;
+        if (!own) {
+            PteValue copy = pte_temp(p, output->dtype, output->rank, output->shape);
+            if (p->status != FERRY_OK) return;
+            p->slots.items[copy].unplanned = p->options->unplanned_outputs;
+            value = pte_result(p, "aten::clone.out", copy, ARGS(value, pte_null(p)));
+        }
+        p->outputs[i] = value;
+    }
+    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
+        p->slots.items[p->outputs[i]].last = (uint32_t)p->instructions.count;
+    }
+}
+
+static void add_instructions(Pte *p) {
+    add_inputs(p);
+    for (const Node *node = p->program->first; node && p->status == FERRY_OK; node = node->next) {
+        pte_lower(p, node);
+    }
+    p->node = NULL;
+    if (p->status == FERRY_OK) add_outputs(p);
+    if (p->status == FERRY_OK) pte_plan(p);
+}
+
+/* ---- the file ---- */
+
+typedef struct Layout {
+    Segment *segments; /* offsets from the end of the program */
+    uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
+    uint64_t size;
+} Layout;
+
+static bool lay_out(Pte *p, Layout *layout) {
+    size_t count = 1 + p->delegates.count + p->named.count;
+    layout->segments = ARENA_ARRAY(&p->arena, Segment, count);
+    layout->constant_offsets = ARENA_ARRAY(&p->arena, uint64_t, p->constants.count + 1);
+    if (!layout->segments || !layout->constant_offsets) return false;
+    uint64_t position = 0;
+    for (size_t i = 0; i < p->constants.count; i++) {
+        position = align(position, CONSTANT_ALIGNMENT);
+        layout->constant_offsets[i + 1] = position;
+        position += recipe_bytes_size(p->constants.items[i]);
+    }
+    layout->segments[0] = (Segment){0, position};
+    for (size_t i = 1; i < count; i++) {
+        uint64_t size = i <= p->delegates.count
+                            ? p->delegates.items[i - 1].length
+                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        position = align(position, SEGMENT_ALIGNMENT);
+        layout->segments[i] = (Segment){position, size};
+        position += size;
+    }
+    layout->size = position;
+    return true;
+}
+
+static void put(unsigned char *place, uint64_t value, size_t size) {
+    for (size_t i = 0; i < size; i++) place[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Weights go to their places behind `base`. */
+static ferry_status write_weights(Pte *p, const Layout *layout, uint64_t base, OutputFile *file) {
+    size_t count = p->constants.count + p->named.count;
+    StreamItem *items = ARENA_ARRAY(&p->arena, StreamItem, count);
+    if (!items) return error_memory(p->error, file->path, 0);
+    for (size_t i = 0; i < p->constants.count; i++) {
+        items[i] = (StreamItem){p->constants.items[i], base + layout->constant_offsets[i + 1]};
+    }
+    for (size_t i = 0; i < p->named.count; i++) {
+        items[p->constants.count + i] = (StreamItem){
+            p->named.items[i].recipe, base + layout->segments[1 + p->delegates.count + i].offset};
+    }
+    return stream_write(items, count, p->options->pool, file, p->options->progress,
+                        p->options->progress_context, p->error);
+}
+
+/* XNNPACK may read a little behind the last weight. */
+static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *bytes, size_t length,
+                               OutputFile *file) {
+    static const char slack[64];
+    uint64_t base = align(length, SEGMENT_ALIGNMENT);
+    memcpy(bytes + 8, "eh00", 4);
+    put(bytes + 12, HEADER_SIZE, 4);
+    put(bytes + 16, length, 8);
+    put(bytes + 24, base, 8);
+    put(bytes + 32, layout->size, 8);
+    TRY(output_write(file, 0, bytes, length, p->error));
+    for (size_t i = 0; i < p->delegates.count; i++) {
+        const Delegate *delegate = &p->delegates.items[i];
+        TRY(output_write(file, base + layout->segments[1 + i].offset, delegate->bytes,
+                         delegate->length, p->error));
+    }
+    TRY(output_write(file, base + layout->size, slack, sizeof slack, p->error));
+    return write_weights(p, layout, base, file);
+}
+
+static bool prepare(Pte *p) {
+    Program *program = p->program;
+    p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
+    p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
+    p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
+    p->dimensions = signature_dimensions(program, &p->arena);
+    p->bounds = (Bounds){.arena = &p->arena, .limits = bounds_limits(program, &p->arena)};
+    for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
+        p->is_output[program->outputs.items[i].value->id] = true;
+    }
+    return p->values && p->is_output && p->outputs && p->dimensions && p->bounds.limits;
+}
+
+static bool exhausted(const Pte *p) {
+    return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
+           p->constants.failed || p->delegates.failed || p->named.failed || p->known.failed ||
+           p->bounds.known.failed;
+}
+
+static void pte_free(Pte *p) {
+    VEC_FREE(&p->slots);
+    VEC_FREE(&p->instructions);
+    VEC_FREE(&p->operators);
+    VEC_FREE(&p->constants);
+    VEC_FREE(&p->delegates);
+    VEC_FREE(&p->named);
+    map_free(&p->known);
+    map_free(&p->bounds.known);
+    arena_free(&p->arena);
+}
+
+ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,
+                              ExecutorchSizes *sizes, ferry_error *error) {
+    Pte p = {.program = program, .options = options, .error = error};
+    FlatBuilder builder = {0};
+    Layout layout = {0};
+    unsigned char *bytes = NULL;
+    if (prepare(&p)) add_instructions(&p);
+    if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
+        bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
+    }
+    if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
+        pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
+    if (p.status == FERRY_OK)
+        p.status = write_file(&p, &layout, bytes, builder.length, file);
+    *sizes = (ExecutorchSizes){.program_bytes = builder.length,
+                               .weight_bytes = layout.size,
+                               .planned_bytes = p.planned,
+                               .instructions = (uint32_t)p.instructions.count,
+                               .delegates = (uint32_t)p.delegates.count,
+                               .weights = (uint32_t)(p.constants.count + p.named.count)};
+    flat_free(&builder);
+    pte_free(&p);
+    return p.status;
+}
