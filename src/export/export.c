@@ -258,6 +258,9 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     ferry_status status = ex.program ? FERRY_OK : error_memory(error, "export", 0);
     if (status == FERRY_OK && !config->plugins) status = plugin_builtin(&exported->builtin, error);
     if (status == FERRY_OK) status = run_steps(&ex);
+    if (status == FERRY_OK && exported->target->finish) {
+        status = exported->target->finish(ex.program, &exported->config, error);
+    }
     if (status == FERRY_OK) {
         status = manifest_make(&exported->manifest, ex.program, exported->target, &exported->config,
                                error);

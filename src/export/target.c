@@ -162,17 +162,29 @@ static ferry_status write_openvino(Save *save) {
 
 /* ---- executorch ---- */
 
+static ExecutorchOptions executorch_options(const ferry_export_config *config) {
+    (void)config;
+    return (ExecutorchOptions){0};
+}
+
 static ferry_status legalize_executorch(Program *program, const Registry *registry,
                                         const ferry_export_config *config, ferry_error *error) {
-    const char *caps = executorch_caps(program);
-    if (caps && config->note) {
-        config->note(config->note_context,
-                     arena_format(&program->arena,
-                                  "memory is planned for sizes without a bound up to %s; "
-                                  "--dynamic-shapes gives others",
-                                  caps));
-    }
+    (void)config;
     return executorch_legalize(program, registry, error);
+}
+
+static ferry_status finish_executorch(Program *program, const ferry_export_config *config,
+                                      ferry_error *error) {
+    const ExecutorchOptions options = executorch_options(config);
+    const char *caps;
+    TRY(executorch_bound(program, &options, &caps, error));
+    if (!caps || !config->note) return FERRY_OK;
+    const char *text = arena_format(&program->arena,
+                                    "sizes without a bound were given one, for which memory is "
+                                    "planned: %s (--dynamic-shapes gives others)",
+                                    caps);
+    config->note(config->note_context, text);
+    return program_health(program, error);
 }
 
 /* XNNPACK has no kernels for bfloat16. */
@@ -191,7 +203,8 @@ static ferry_dtype choose_dtype_executorch(ferry_dtype wanted, ferry_dtype store
 static ferry_status write_executorch(Save *save) {
     ferry_exported *exported = save->exported;
     const ferry_export_config *config = &exported->config;
-    ExecutorchOptions options = {.progress_context = (void *)(uintptr_t)config};
+    ExecutorchOptions options = executorch_options(config);
+    options.progress_context = (void *)(uintptr_t)config;
     if (config->progress) options.progress = report_progress;
     ferry_status status;
     OutputFile *file = save_open(save, exported->manifest.file, 0, &status);
@@ -208,14 +221,35 @@ static ferry_status write_executorch(Save *save) {
 }
 
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
-     signature_output},
-    {"dynamo", "model.pt2", legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
-     port_output},
-    {"openvino", "openvino_model.xml", legalize_openvino, choose_dtype_openvino, write_openvino,
-     signature_input, signature_output},
-    {"executorch", "model.pte", legalize_executorch, choose_dtype_executorch, write_executorch,
-     port_input, port_output},
+    {.name = "onnx",
+     .file = "model.onnx",
+     .legalize = legalize_onnx,
+     .choose_dtype = choose_dtype_onnx,
+     .write = write_onnx,
+     .input_name = signature_input,
+     .output_name = signature_output},
+    {.name = "dynamo",
+     .file = "model.pt2",
+     .legalize = legalize_dynamo,
+     .choose_dtype = choose_dtype_dynamo,
+     .write = write_dynamo,
+     .input_name = port_input,
+     .output_name = port_output},
+    {.name = "openvino",
+     .file = "openvino_model.xml",
+     .legalize = legalize_openvino,
+     .choose_dtype = choose_dtype_openvino,
+     .write = write_openvino,
+     .input_name = signature_input,
+     .output_name = signature_output},
+    {.name = "executorch",
+     .file = "model.pte",
+     .legalize = legalize_executorch,
+     .finish = finish_executorch,
+     .choose_dtype = choose_dtype_executorch,
+     .write = write_executorch,
+     .input_name = port_input,
+     .output_name = port_output},
 };
 
 const ExportTarget *target_find(const char *name) {

@@ -88,6 +88,11 @@ const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t 
     return sym;
 }
 
+void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper) {
+    Sym *own = (Sym *)table->symbols.items[symbol->value]; /* the table made it */
+    if (upper < own->upper) own->upper = upper;
+}
+
 /* ---- sums of products ---- */
 
 typedef VEC(const Sym *) SymList;

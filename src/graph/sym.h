@@ -61,6 +61,9 @@ const Sym *sym_const(SymTable *table, int64_t value);
 /* The symbol called `name`, made with this range when it is new; an existing one keeps its own. */
 const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t upper);
 
+/* Give a symbol a smaller upper bound. Expressions that were made before keep their ranges. */
+void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper);
+
 /* The symbol called `name`, or NULL. */
 const Sym *sym_lookup(const SymTable *table, const char *name);
 

@@ -1,93 +1,79 @@
-/* A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
+/* Upper bounds of sizes.
+ *
+ * A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
  * times its least value and a floor that falls with the number n of such sizes, 2^24 elements to the
- * power 1/n, between 64 and 1024. What a program finds out while it runs is bounded by what it looks at:
- * there are no more nonzero elements than elements. */
+ * power 1/n, between 64 and 1024. Where memory for that would be more than the runtime should take at
+ * once, the floor is halved, down to 64. What a program finds out while it runs is bounded by what it looks
+ * at: there are no more nonzero elements than elements. */
 #include "target/executorch/bounds.h"
-#include "target/executorch/executorch.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 enum { NO_BOUND = INT32_MAX }; /* more than that is none */
 
-static bool is_unbounded(const Sym *symbol) {
-    return symbol->upper >= NO_BOUND;
-}
-
-/* Is the symbol a size of an input, or of a state? */
-static bool is_given(const Program *program, const Sym *symbol) {
+/* Is the symbol a size of an input or of a state, and nothing bounds it? */
+static bool needs_cap(const Program *program, const Sym *symbol) {
+    if (symbol->upper < NO_BOUND) return false;
     for (size_t i = 0; i < program->sources.count; i++) {
         if (program->sources.items[i].symbol == symbol) return false;
     }
     return true;
 }
 
-static int64_t cap(const Sym *symbol, uint32_t unbounded) {
-    int64_t floor = llround(pow(16777216.0, 1.0 / unbounded));
-    floor = floor < 64 ? 64 : floor > 1024 ? 1024 : floor;
+int64_t bounds_first_floor(const Program *program) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
+        count += needs_cap(program, program->symbols.symbols.items[i]);
+    }
+    if (count == 0) return 0;
+    int64_t floor = llround(pow(16777216.0, 1.0 / count));
+    return floor < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor > 1024 ? 1024 : floor;
+}
+
+static int64_t limit_of(const Sym *symbol, int64_t floor) {
+    if (symbol->upper < NO_BOUND) return symbol->upper;
     int64_t least = symbol->lower > NO_BOUND / 4 ? NO_BOUND : 4 * symbol->lower;
     return least > floor ? least : floor;
 }
 
-static uint32_t count_unbounded(const Program *program) {
-    uint32_t count = 0;
-    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
-        const Sym *symbol = program->symbols.symbols.items[i];
-        count += is_unbounded(symbol) && is_given(program, symbol);
+/* The elements of a tensor at its largest. */
+static int64_t count_elements(Bounds *bounds, const Value *value) {
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < value->rank; d++) {
+        int64_t size = bounds_upper(bounds, value->shape[d]);
+        if (__builtin_mul_overflow(elements, size, &elements)) return INT64_MAX;
     }
-    return count;
+    return elements;
 }
 
-const int64_t *bounds_limits(const Program *program, Arena *arena) {
+bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t floor) {
     size_t count = program->symbols.symbols.count;
     int64_t *limits = ARENA_ARRAY(arena, int64_t, count);
-    if (!limits) return NULL;
-    uint32_t unbounded = count_unbounded(program);
+    *bounds = (Bounds){.arena = arena, .limits = limits};
+    if (!limits) return false;
     for (size_t i = 0; i < count; i++) {
-        const Sym *symbol = program->symbols.symbols.items[i];
-        limits[i] = is_unbounded(symbol) ? cap(symbol, unbounded ? unbounded : 1) : symbol->upper;
+        limits[i] = limit_of(program->symbols.symbols.items[i], floor);
     }
     /* In order of execution, so that what a source looks at is bounded already. */
     for (size_t i = 0; i < program->sources.count; i++) {
         const SymSource *source = &program->sources.items[i];
         const Node *node = source->value->producer;
-        if (!is_unbounded(source->symbol) || source->dim < 0 || !node) continue;
+        if (source->symbol->upper < NO_BOUND || source->dim < 0 || !node) continue;
         if (node->op != OP_NONZERO) continue;
-        Bounds bounds = {.arena = arena, .limits = limits};
-        const Value *from = node->args[0].tensor;
-        int64_t elements = 1;
-        for (uint32_t d = 0; d < from->rank; d++) {
-            if (__builtin_mul_overflow(elements, bounds_upper(&bounds, from->shape[d]), &elements)) {
-                elements = INT64_MAX;
-            }
-        }
-        limits[source->symbol->value] = elements;
-        map_free(&bounds.known);
+        limits[source->symbol->value] = count_elements(bounds, node->args[0].tensor);
+        map_free(&bounds->known);
     }
-    return limits;
+    return true;
 }
 
-int64_t executorch_size_limit(const Program *program, const Sym *symbol) {
-    Arena scratch = {0};
-    const int64_t *limits = bounds_limits(program, &scratch);
-    int64_t limit = limits ? limits[symbol->value] : SYM_UNBOUNDED;
-    arena_free(&scratch);
-    return limit;
-}
-
-const char *executorch_caps(Program *program) {
-    Arena scratch = {0};
-    Buffer text = {0};
-    const int64_t *limits = bounds_limits(program, &scratch);
-    for (size_t i = 0; limits && i < program->symbols.symbols.count; i++) {
+void bounds_fix(Program *program, int64_t floor, Buffer *text) {
+    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
         const Sym *symbol = program->symbols.symbols.items[i];
-        if (!is_unbounded(symbol) || !is_given(program, symbol)) continue;
-        buffer_format(&text, "%s%s <= %" PRId64, text.length ? ", " : "", symbol->name, limits[i]);
+        if (!needs_cap(program, symbol)) continue;
+        sym_narrow(&program->symbols, symbol, limit_of(symbol, floor));
+        buffer_format(text, "%s%s <= %lld", text->length ? ", " : "", symbol->name,
+                      (long long)symbol->upper);
     }
-    const char *result = text.length ? arena_string(&program->arena, buffer_string(&text)) : NULL;
-    buffer_free(&text);
-    arena_free(&scratch);
-    return result;
 }
 
 /* ---- ranges of expressions ---- */

@@ -4,16 +4,24 @@
 
 #include "graph/program.h"
 
+enum { BOUNDS_LEAST_FLOOR = 64 };
+
 typedef struct Bounds {
     Arena *arena;
-    const int64_t *limits; /* by symbol */
-    Map known;             /* Sym -> its range */
+    int64_t *limits; /* by symbol */
+    Map known;       /* Sym -> its range; to be freed */
 } Bounds;
 
-/* What each symbol may be at most; by symbol, in the arena. */
-const int64_t *bounds_limits(const Program *program, Arena *arena);
+/* The cap to try first for sizes without a bound; 0 when there are none. */
+int64_t bounds_first_floor(const Program *program);
+
+/* With this cap; false when memory is exhausted. */
+bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t floor);
 
 /* The largest value of an expression; INT64_MAX when it does not fit. */
 int64_t bounds_upper(Bounds *bounds, const Sym *sym);
+
+/* Make the caps the bounds of the program's symbols; `text` says which. */
+void bounds_fix(Program *program, int64_t floor, Buffer *text);
 
 #endif

@@ -30,11 +30,10 @@ ferry_status executorch_legalize(Program *program, const Registry *registry, fer
 ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,
                               ExecutorchSizes *sizes, ferry_error *error);
 
-/* The largest value of a symbol that the file is planned for: its own bound, or a cap where it has none. */
-int64_t executorch_size_limit(const Program *program, const Sym *symbol);
-
-/* "batch <= 1024, sequence <= 1024": the symbols that are capped; NULL: none. */
-const char *executorch_caps(Program *program);
+/* Give sizes that nothing bounds a cap, so that memory can be planned. `*caps` names them, such as
+ * "batch <= 64, sequence <= 64"; NULL: there are none. Nothing changes the program after this. */
+ferry_status executorch_bound(Program *program, const ExecutorchOptions *options,
+                              const char **caps, ferry_error *error);
 
 /* Is there a lowering for `op`? (`ferry ops`) */
 bool executorch_supports(Op op);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
+enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
 static bool accepts(const void *context, const Node *node) {
     (void)context;
@@ -147,17 +148,17 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     return write_weights(p, layout, base, file);
 }
 
-static bool prepare(Pte *p) {
+static bool prepare(Pte *p, int64_t floor) {
     Program *program = p->program;
     p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
     p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
     p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
     p->dimensions = signature_dimensions(program, &p->arena);
-    p->bounds = (Bounds){.arena = &p->arena, .limits = bounds_limits(program, &p->arena)};
     for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
         p->is_output[program->outputs.items[i].value->id] = true;
     }
-    return p->values && p->is_output && p->outputs && p->dimensions && p->bounds.limits;
+    return p->values && p->is_output && p->outputs && p->dimensions &&
+           bounds_init(&p->bounds, program, &p->arena, floor);
 }
 
 static bool exhausted(const Pte *p) {
@@ -178,13 +179,42 @@ static void pte_free(Pte *p) {
     arena_free(&p->arena);
 }
 
+/* The memory that the program takes with this cap. */
+static ferry_status measure(Program *program, const ExecutorchOptions *options, int64_t floor,
+                            uint64_t *bytes, ferry_error *error) {
+    Pte p = {.program = program, .options = options, .error = error};
+    if (prepare(&p, floor)) add_instructions(&p);
+    if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
+    *bytes = p.planned;
+    pte_free(&p);
+    return p.status;
+}
+
+ferry_status executorch_bound(Program *program, const ExecutorchOptions *options,
+                              const char **caps, ferry_error *error) {
+    Buffer text = {0};
+    uint64_t bytes;
+    int64_t floor = bounds_first_floor(program);
+    *caps = NULL;
+    if (!floor) return FERRY_OK;
+    for (;;) {
+        TRY(measure(program, options, floor, &bytes, error));
+        if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
+        floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
+    }
+    bounds_fix(program, floor, &text);
+    *caps = arena_string(&program->arena, buffer_string(&text));
+    buffer_free(&text);
+    return program_health(program, error);
+}
+
 ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,
                               ExecutorchSizes *sizes, ferry_error *error) {
     Pte p = {.program = program, .options = options, .error = error};
     FlatBuilder builder = {0};
     Layout layout = {0};
     unsigned char *bytes = NULL;
-    if (prepare(&p)) add_instructions(&p);
+    if (prepare(&p, 0)) add_instructions(&p);
     if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
         bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
     }
