@@ -38,6 +38,19 @@ static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtyp
 
 /* ---- steps ---- */
 
+/* Remember the sizes that the sample inputs have. */
+static void record_samples(Program *program, const ferry_tensors *samples) {
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Value *value = program->inputs.items[i].value;
+        const ferry_tensor *sample = ferry_tensors_find(samples, program->inputs.items[i].name);
+        if (!sample || sample->rank != value->rank) continue;
+        for (uint32_t d = 0; d < value->rank; d++) {
+            if (value->shape[d]->kind != SYM_SYMBOL) continue;
+            sym_set_sample(&program->symbols, value->shape[d], sample->shape[d]);
+        }
+    }
+}
+
 /* A checkpoint: the family builds the program that the configuration asks for. */
 static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
@@ -60,7 +73,9 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     InputRequest *inputs;
     size_t count;
     TRY(inputs_resolve(config, ex->program, &inputs, &count, ex->error));
-    return model_build(checkpoint, ex->registry, &request, inputs, count, ex->program, ex->error);
+    TRY(model_build(checkpoint, ex->registry, &request, inputs, count, ex->program, ex->error));
+    if (config->inputs) record_samples(ex->program, config->inputs);
+    return FERRY_OK;
 }
 
 /* A torch.export program is what it is: options that would make it another one are refused. */

@@ -88,9 +88,17 @@ const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t 
     return sym;
 }
 
+/* The table made it. */
+static Sym *own(SymTable *table, const Sym *symbol) {
+    return (Sym *)table->symbols.items[symbol->value];
+}
+
+void sym_set_sample(SymTable *table, const Sym *symbol, int64_t sample) {
+    own(table, symbol)->sample = sample;
+}
+
 void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper) {
-    Sym *own = (Sym *)table->symbols.items[symbol->value]; /* the table made it */
-    if (upper < own->upper) own->upper = upper;
+    if (upper < symbol->upper) own(table, symbol)->upper = upper;
 }
 
 /* ---- sums of products ---- */

@@ -214,7 +214,14 @@ ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry
         *out = sym_const(table, doc_integer(number));
         return FERRY_OK;
     }
-    if (doc_is_text(text)) return parse_srepr(table, doc_text(text), out, error);
+    if (doc_is_text(text)) {
+        TRY(parse_srepr(table, doc_text(text), out, error));
+        const Doc *hint = doc_get(doc_get(doc_get(json, "as_expr"), "hint"), "as_int");
+        if ((*out)->kind == SYM_SYMBOL && doc_is_integer(hint)) {
+            sym_set_sample(table, *out, doc_integer(hint));
+        }
+        return FERRY_OK;
+    }
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
                      doc_kind(json));

@@ -1,10 +1,10 @@
 /* Upper bounds of sizes.
  *
  * A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
- * times its least value and a floor that falls with the number n of such sizes, 2^24 elements to the
- * power 1/n, between 64 and 1024. Where memory for that would be more than the runtime should take at
+ * times its least value, four times what it was in the sample, and a floor that falls with the number n
+ * of such sizes, 2^24 elements to the power 1/n, between 64 and 1024. Where memory for that would be more than the runtime should take at
  * once, the floor is halved, down to 64. What a program finds out while it runs is bounded by what it looks
- * at: there are no more nonzero elements than elements. */
+ * at: there are no more nonzero elements than elements, and a part is no larger than the whole. */
 #include "target/executorch/bounds.h"
 
 #include <math.h>
@@ -25,14 +25,14 @@ int64_t bounds_first_floor(const Program *program) {
     for (size_t i = 0; i < program->symbols.symbols.count; i++) {
         count += needs_cap(program, program->symbols.symbols.items[i]);
     }
-    if (count == 0) return 0;
-    int64_t floor = llround(pow(16777216.0, 1.0 / count));
+    int64_t floor = llround(pow(16777216.0, 1.0 / (count ? count : 1)));
     return floor < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor > 1024 ? 1024 : floor;
 }
 
 static int64_t limit_of(const Sym *symbol, int64_t floor) {
     if (symbol->upper < NO_BOUND) return symbol->upper;
-    int64_t least = symbol->lower > NO_BOUND / 4 ? NO_BOUND : 4 * symbol->lower;
+    int64_t least = symbol->lower > symbol->sample ? symbol->lower : symbol->sample;
+    least = least > NO_BOUND / 4 ? NO_BOUND : 4 * least;
     return least > floor ? least : floor;
 }
 
@@ -46,34 +46,52 @@ static int64_t count_elements(Bounds *bounds, const Value *value) {
     return elements;
 }
 
+/* Bound a symbol without a bound by something that it cannot exceed. */
+static void bound_by(Bounds *bounds, const Sym *symbol, int64_t limit) {
+    if (symbol->kind != SYM_SYMBOL || symbol->upper < NO_BOUND) return;
+    bounds->limits[symbol->value] = limit;
+    map_free(&bounds->known);
+}
+
+static void bound_by_node(Bounds *bounds, const Node *node) {
+    if (node->op == OP_NONZERO) {
+        bound_by(bounds, node->args[1].integer, count_elements(bounds, node->args[0].tensor));
+    }
+    if (node->op != OP_SPLIT) return;
+    const Value *whole = node->args[0].tensor;
+    int64_t dim = node->args[2].integer->value;
+    const Sym *size = whole->shape[dim < 0 ? dim + whole->rank : dim];
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        bound_by(bounds, node->args[1].integers.items[i], bounds_upper(bounds, size));
+    }
+}
+
 bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t floor) {
     size_t count = program->symbols.symbols.count;
-    int64_t *limits = ARENA_ARRAY(arena, int64_t, count);
-    *bounds = (Bounds){.arena = arena, .limits = limits};
-    if (!limits) return false;
+    *bounds = (Bounds){.arena = arena, .limits = ARENA_ARRAY(arena, int64_t, count)};
+    if (!bounds->limits) return false;
     for (size_t i = 0; i < count; i++) {
-        limits[i] = limit_of(program->symbols.symbols.items[i], floor);
+        bounds->limits[i] = limit_of(program->symbols.symbols.items[i], floor);
     }
-    /* In order of execution, so that what a source looks at is bounded already. */
-    for (size_t i = 0; i < program->sources.count; i++) {
-        const SymSource *source = &program->sources.items[i];
-        const Node *node = source->value->producer;
-        if (source->symbol->upper < NO_BOUND || source->dim < 0 || !node) continue;
-        if (node->op != OP_NONZERO) continue;
-        limits[source->symbol->value] = count_elements(bounds, node->args[0].tensor);
-        map_free(&bounds->known);
-    }
+    for (const Node *node = program->first; node; node = node->next) bound_by_node(bounds, node);
     return true;
 }
 
-void bounds_fix(Program *program, int64_t floor, Buffer *text) {
-    for (size_t i = 0; i < program->symbols.symbols.count; i++) {
+bool bounds_fix(Program *program, int64_t floor, Buffer *text) {
+    Arena scratch = {0};
+    Bounds bounds;
+    bool made = bounds_init(&bounds, program, &scratch, floor);
+    for (size_t i = 0; made && i < program->symbols.symbols.count; i++) {
         const Sym *symbol = program->symbols.symbols.items[i];
-        if (!needs_cap(program, symbol)) continue;
-        sym_narrow(&program->symbols, symbol, limit_of(symbol, floor));
+        bool capped = needs_cap(program, symbol);
+        sym_narrow(&program->symbols, symbol, bounds.limits[i]);
+        if (!capped) continue;
         buffer_format(text, "%s%s <= %lld", text->length ? ", " : "", symbol->name,
                       (long long)symbol->upper);
     }
+    map_free(&bounds.known);
+    arena_free(&scratch);
+    return made && !text->failed;
 }
 
 /* ---- ranges of expressions ---- */

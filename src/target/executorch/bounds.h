@@ -12,7 +12,7 @@ typedef struct Bounds {
     Map known;       /* Sym -> its range; to be freed */
 } Bounds;
 
-/* The cap to try first for sizes without a bound; 0 when there are none. */
+/* The cap to try first for sizes without a bound. */
 int64_t bounds_first_floor(const Program *program);
 
 /* With this cap; false when memory is exhausted. */
@@ -21,7 +21,8 @@ bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t f
 /* The largest value of an expression; INT64_MAX when it does not fit. */
 int64_t bounds_upper(Bounds *bounds, const Sym *sym);
 
-/* Make the caps the bounds of the program's symbols; `text` says which. */
-void bounds_fix(Program *program, int64_t floor, Buffer *text);
+/* Make the limits the bounds of the program's symbols; `text` says which sizes of inputs were given one.
+ * False when memory is exhausted. */
+bool bounds_fix(Program *program, int64_t floor, Buffer *text);
 
 #endif

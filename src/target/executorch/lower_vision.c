@@ -61,12 +61,43 @@ void pte_lower_avg_pool(Pte *p, const Node *node) {
     pte_result(p, node_kernel(node), pte_output(p, node->outputs[0]), args, 7);
 }
 
+/* A size that is at least 0: of a padding that may be negative, what is added or, `minus`, taken away. */
+static const Sym *part_of_pad(Pte *p, const Sym *pad, bool minus) {
+    SymTable *symbols = &p->program->symbols;
+    const Sym *zero = sym_const(symbols, 0);
+    return sym_max(symbols, zero, minus ? sym_sub(symbols, zero, pad) : pad);
+}
+
+/* Negative padding takes elements away, which the kernel does not do. */
+static void pad_constant(Pte *p, const Node *node) {
+    const Value *x = node_tensor(node, 0);
+    const Arg *pads = &node->args[1];
+    SymTable *symbols = &p->program->symbols;
+    const Sym *added[2 * FERRY_MAX_RANK], *shape[FERRY_MAX_RANK];
+    PteValue from = pte_value(p, x), one = pte_int(p, 1);
+    memcpy(shape, x->shape, x->rank * sizeof *shape);
+    for (uint32_t i = 0; i < pads->integers.count; i += 2) {
+        const Sym *before = pads->integers.items[i], *after = pads->integers.items[i + 1];
+        uint32_t dim = x->rank - 1 - i / 2;
+        added[i] = part_of_pad(p, before, false);
+        added[i + 1] = part_of_pad(p, after, false);
+        if (before->lower >= 0 && after->lower >= 0) continue;
+        const Sym *start = part_of_pad(p, before, true);
+        const Sym *end = sym_sub(symbols, shape[dim], part_of_pad(p, after, true));
+        shape[dim] = sym_sub(symbols, end, start);
+        from = pte_result(p, "aten::slice_copy.Tensor_out",
+                          pte_temp(p, x->dtype, x->rank, pte_shape(p, shape, x->rank)),
+                          ARGS(from, pte_int(p, dim), pte_size(p, start), pte_size(p, end), one));
+    }
+    RESULT(p, node, node_kernel(node), from, pte_sizes(p, added, pads->integers.count),
+           pte_node_arg(p, node, 3));
+}
+
 /* "aten::reflection_pad2d.out", by the number of padded dimensions */
 void pte_lower_pad(Pte *p, const Node *node) {
     const char *mode = node->args[2].string;
-    PteValue x = pte_node_arg(p, node, 0), pad = pte_node_arg(p, node, 1);
     if (strcmp(mode, "constant") == 0) {
-        RESULT(p, node, node_kernel(node), x, pad, pte_node_arg(p, node, 3));
+        pad_constant(p, node);
         return;
     }
     const char *name = strcmp(mode, "reflect") == 0     ? "reflection"
@@ -74,7 +105,7 @@ void pte_lower_pad(Pte *p, const Node *node) {
                                                         : mode;
     const char *kernel = arena_format(&p->arena, "aten::%s_pad%ud.out", name,
                                       node->args[1].integers.count / 2);
-    RESULT(p, node, kernel, x, pad);
+    RESULT(p, node, kernel, pte_node_arg(p, node, 0), pte_node_arg(p, node, 1));
 }
 
 /* By the size alone, or by the factors where they are given: then they also place the elements. */

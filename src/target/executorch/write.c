@@ -196,14 +196,13 @@ ferry_status executorch_bound(Program *program, const ExecutorchOptions *options
     uint64_t bytes;
     int64_t floor = bounds_first_floor(program);
     *caps = NULL;
-    if (!floor) return FERRY_OK;
     for (;;) {
         TRY(measure(program, options, floor, &bytes, error));
         if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
         floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
     }
-    bounds_fix(program, floor, &text);
-    *caps = arena_string(&program->arena, buffer_string(&text));
+    if (!bounds_fix(program, floor, &text)) program->arena.failed = true;
+    if (text.length) *caps = arena_string(&program->arena, buffer_string(&text));
     buffer_free(&text);
     return program_health(program, error);
 }
