@@ -3,7 +3,7 @@
  * A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
  * times its least value, four times what it was in the sample, and a floor that falls with the number n
  * of such sizes, 2^24 elements to the power 1/n, between 64 and 1024. Where memory for that would be more than the runtime should take at
- * once, the floor is halved, down to 64. What a program finds out while it runs is bounded by what it looks
+ * once, the floor is halved until it is not, down to 4. What a program finds out while it runs is bounded by what it looks
  * at: there are no more nonzero elements than elements, and a part is no larger than the whole. */
 #include "target/executorch/bounds.h"
 
@@ -26,7 +26,7 @@ int64_t bounds_first_floor(const Program *program) {
         count += needs_cap(program, program->symbols.symbols.items[i]);
     }
     int64_t floor = llround(pow(16777216.0, 1.0 / (count ? count : 1)));
-    return floor < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor > 1024 ? 1024 : floor;
+    return floor < 64 ? 64 : floor > 1024 ? 1024 : floor;
 }
 
 static int64_t limit_of(const Sym *symbol, int64_t floor) {

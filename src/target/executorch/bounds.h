@@ -4,7 +4,7 @@
 
 #include "graph/program.h"
 
-enum { BOUNDS_LEAST_FLOOR = 64 };
+enum { BOUNDS_LEAST_FLOOR = 4 };
 
 typedef struct Bounds {
     Arena *arena;

@@ -129,16 +129,30 @@ static PteValue symbol_size(Pte *p, const Sym *sym) {
     return result;
 }
 
+/* The kernel's remainder has the sign of the dividend: what may be negative is reduced with the quotient. */
+static PteValue remainder_size(Pte *p, const Sym *sym) {
+    PteValue a = pte_size(p, sym->operands[0]), b = pte_size(p, sym->operands[1]);
+    PteValue quotient = pte_computed(p), whole = pte_computed(p), rest = pte_computed(p);
+    if (sym->operands[0]->lower >= 0 && sym->operands[1]->lower >= 0) {
+        pte_call(p, "executorch_prim::mod.Scalar", ARGS(a, b, rest));
+        return rest;
+    }
+    pte_call(p, "executorch_prim::floordiv.Scalar", ARGS(a, b, quotient));
+    pte_call(p, "executorch_prim::mul.Scalar", ARGS(quotient, b, whole));
+    pte_call(p, "executorch_prim::sub.Scalar", ARGS(a, whole, rest));
+    return rest;
+}
+
 static PteValue compound_size(Pte *p, const Sym *sym) {
     static const char *const kernels[] = {
         [SYM_SUM] = "executorch_prim::add.Scalar",
         [SYM_PRODUCT] = "executorch_prim::mul.Scalar",
         [SYM_FLOORDIV] = "executorch_prim::floordiv.Scalar",
-        [SYM_MOD] = "executorch_prim::mod.Scalar",
         [SYM_MIN] = "executorch_prim::sym_min.Scalar",
         [SYM_MAX] = "executorch_prim::sym_max.Scalar",
     };
     const char *kernel = kernels[sym->kind];
+    if (sym->kind == SYM_MOD) return remainder_size(p, sym);
     PteValue result = pte_size(p, sym->operands[0]);
     for (uint32_t i = 1; i < sym->count; i++) {
         PteValue next = pte_size(p, sym->operands[i]), joined = pte_computed(p);
