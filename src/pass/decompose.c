@@ -144,7 +144,11 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_RSQRT] = decompose_rsqrt,
     [OP_ATTENTION] = decompose_attention,
     [OP_ROTARY_EMBEDDING] = decompose_rotary,
+    [OP_CONVOLUTION] = decompose_convolution,
+    [OP_UPSAMPLE_NEAREST_EXACT] = decompose_nearest_exact,
+    [OP_UPSAMPLE_BICUBIC] = decompose_bicubic,
     [OP_UPSAMPLE_BILINEAR_AA] = decompose_bilinear_aa,
+    [OP_UPSAMPLE_BICUBIC_AA] = decompose_bicubic_aa,
 };
 
 void decompositions_register(Registry *registry) {

@@ -5,6 +5,10 @@
 #include "pass/pass.h"
 
 /* decompose_vision.c */
+Value *decompose_bicubic(Builder *b, const Node *node);
+Value *decompose_bicubic_aa(Builder *b, const Node *node);
 Value *decompose_bilinear_aa(Builder *b, const Node *node);
+Value *decompose_convolution(Builder *b, const Node *node);
+Value *decompose_nearest_exact(Builder *b, const Node *node);
 
 #endif

@@ -18,8 +18,10 @@
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
 enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
+/* The convolution kernel has one or two dimensions. */
 static bool accepts(const void *context, const Node *node) {
     (void)context;
+    if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
     return executorch_supports(node->op);
 }
 
