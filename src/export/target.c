@@ -163,14 +163,16 @@ static ferry_status write_openvino(Save *save) {
 /* ---- executorch ---- */
 
 static ExecutorchOptions executorch_options(const ferry_export_config *config) {
-    (void)config;
-    return (ExecutorchOptions){0};
+    const char *backend = config->backend;
+    return (ExecutorchOptions){.xnnpack = !backend || strcmp(backend, "xnnpack") == 0,
+                               .unplanned_inputs = config->unplanned_inputs,
+                               .unplanned_outputs = config->unplanned_outputs};
 }
 
 static ferry_status legalize_executorch(Program *program, const Registry *registry,
                                         const ferry_export_config *config, ferry_error *error) {
-    (void)config;
-    return executorch_legalize(program, registry, error);
+    const ExecutorchOptions options = executorch_options(config);
+    return executorch_legalize(program, registry, &options, error);
 }
 
 static ferry_status finish_executorch(Program *program, const ferry_export_config *config,

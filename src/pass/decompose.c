@@ -2,6 +2,7 @@
  * Written once, with the builder; they serve every target. */
 #include "pass/decompose.h"
 #include "pass/attention.h"
+#include "pass/replace.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,6 +42,36 @@ static Value *decompose_rms_norm(Builder *b, const Node *node) {
     return weight ? build_mul(b, normed, weight) : normed;
 }
 
+/* (x - mean) / sqrt(variance + eps) * weight + bias, over the last dimension. */
+static Value *decompose_layer_norm(Builder *b, const Node *node) {
+    Value *x = tensor_arg(node, 0), *weight = tensor_arg(node, 2), *bias = tensor_arg(node, 3);
+    if (node->args[1].integers.count != 1) return NULL;
+    Value *centered = build_sub(b, x, build_reduce(b, OP_MEAN, x, -1, true));
+    Value *variance = build_reduce(b, OP_MEAN, build_mul(b, centered, centered), -1, true);
+    const Arg eps[] = {arg_tensor(variance), arg_float(node->args[4].number)};
+    Value *deviation = build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2));
+    Value *result = build_binary(b, OP_DIV, centered, deviation);
+    if (weight) result = build_mul(b, result, weight);
+    return bias ? build_add(b, result, bias) : result;
+}
+
+/* A factor and a summand for each channel. */
+static Value *decompose_batch_norm(Builder *b, const Node *node) {
+    Value *x = tensor_arg(node, 0), *weight = tensor_arg(node, 1), *bias = tensor_arg(node, 2);
+    const Sym *shape[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < x->rank; d++) shape[d] = build_const(b, 1);
+    if (x->rank < 2) return NULL;
+    shape[1] = x->shape[1];
+    const Arg eps[] = {arg_tensor(tensor_arg(node, 4)), arg_float(node->args[7].number)};
+    Value *factor = build_unary(b, OP_RECIPROCAL,
+                                build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
+    if (weight) factor = build_mul(b, factor, weight);
+    Value *summand = build_unary(b, OP_NEG, build_mul(b, tensor_arg(node, 3), factor));
+    if (bias) summand = build_add(b, summand, bias);
+    Value *scaled = build_mul(b, x, build_view(b, factor, shape, x->rank));
+    return build_add(b, scaled, build_view(b, summand, shape, x->rank));
+}
+
 static Value *decompose_silu(Builder *b, const Node *node) {
     Value *x = tensor_arg(node, 0);
     return build_mul(b, x, build_unary(b, OP_SIGMOID, x));
@@ -70,7 +101,7 @@ static Value *decompose_rsqrt(Builder *b, const Node *node) {
 /* softmax(query key^T scale + mask) value. With grouped heads the queries of a group are folded into
  * its rows, [batch, groups of heads, group * length, size], so keys and values are never repeated.
  * A row that a bool mask hides entirely gives zeros. */
-static Value *decompose_attention(Builder *b, const Node *node) {
+static Value *attention(Builder *b, const Node *node, bool multiply) {
     Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
     Value *mask = tensor_arg(node, 3), *attended = NULL;
     const Sym *batch = query->shape[0], *heads = query->shape[1], *length = query->shape[2];
@@ -102,7 +133,30 @@ static Value *decompose_attention(Builder *b, const Node *node) {
         context =
             build_view(b, context, (const Sym *const[]){batch, heads, length, value->shape[3]}, 4);
     }
-    return attended ? build_where(b, attended, context, zero(b, query->dtype)) : context;
+    if (!attended) return context;
+    if (multiply) return build_mul(b, context, build_to(b, attended, query->dtype));
+    return build_where(b, attended, context, zero(b, query->dtype));
+}
+
+static Value *decompose_attention(Builder *b, const Node *node) {
+    return attention(b, node, false);
+}
+
+ferry_status pass_masked_attention(Program *program, ferry_error *error) {
+    Replacements map = {0};
+    ferry_status status = FERRY_OK;
+    for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
+        next = node->next;
+        if (node->op != OP_ATTENTION) continue;
+        Builder b = build_start(program, error);
+        b.before = node;
+        b.scope = node->scope;
+        Value *value = attention(&b, node, true);
+        status = build_finish(&b);
+        if (status == FERRY_OK)
+            status = replace_node(program, &map, node, value, "the attention", error);
+    }
+    return replace_finish(program, &map, status, error);
 }
 
 /* (x1, x2) -> (-x2, x1) over the halves of the last dimension. */
@@ -139,6 +193,8 @@ static Value *decompose_rotary(Builder *b, const Node *node) {
 static const Decomposition decompositions[OP_COUNT] = {
     [OP_LINEAR] = decompose_linear,
     [OP_RMS_NORM] = decompose_rms_norm,
+    [OP_LAYER_NORM] = decompose_layer_norm,
+    [OP_BATCH_NORM] = decompose_batch_norm,
     [OP_SILU] = decompose_silu,
     [OP_GELU] = decompose_gelu,
     [OP_RSQRT] = decompose_rsqrt,

@@ -78,6 +78,7 @@ typedef struct Pte {
     VEC(const Recipe *) constants; /* the constant segment has them as 1, 2, ... */
     VEC(Delegate) delegates;
     VEC(NamedData) named;
+    VEC(const Recipe *) numbers; /* small constants among them */
     Map known;                   /* scalars, lists, sizes and operators that exist already */
     PteValue *values;            /* by value id, plus 1; 0: none yet */
     bool *is_output;             /* by value id */

@@ -24,7 +24,8 @@ typedef struct ExecutorchSizes {
 } ExecutorchSizes;
 
 /* Make the program one that executorch_write takes. */
-ferry_status executorch_legalize(Program *program, const Registry *registry, ferry_error *error);
+ferry_status executorch_legalize(Program *program, const Registry *registry,
+                                 const ExecutorchOptions *options, ferry_error *error);
 
 /* Write a legalized program to an open file. */
 ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "format/flatbuffer.h"
 #include "pass/pass.h"
-#include "target/executorch/emit.h"
+#include "target/executorch/xnnpack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +18,26 @@
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
 enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
+/* XNNPACK computes these when they are decomposed. */
+static bool is_delegated(const Node *node) {
+    if (node->outputs[0]->dtype != FERRY_F32) return false;
+    if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
+    if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;
+    return node->op == OP_BATCH_NORM;
+}
+
 /* The convolution kernel has one or two dimensions. */
 static bool accepts(const void *context, const Node *node) {
-    (void)context;
+    const ExecutorchOptions *options = context;
+    if (options->xnnpack && is_delegated(node)) return false;
     if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
     return executorch_supports(node->op);
 }
 
-ferry_status executorch_legalize(Program *program, const Registry *registry, ferry_error *error) {
-    return pass_legalize(program, registry, "executorch", accepts, NULL, error);
+ferry_status executorch_legalize(Program *program, const Registry *registry,
+                                 const ExecutorchOptions *options, ferry_error *error) {
+    if (options->xnnpack) TRY(pass_masked_attention(program, error));
+    return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
 
 static uint64_t align(uint64_t offset, uint64_t alignment) {
@@ -68,12 +79,22 @@ static void add_outputs(Pte *p) {
     }
 }
 
-static void add_instructions(Pte *p) {
-    add_inputs(p);
+static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
     for (const Node *node = p->program->first; node && p->status == FERRY_OK; node = node->next) {
-        pte_lower(p, node);
+        uint32_t id = node->outputs[0]->id;
+        if (!partition->taken[id] && partition->levels[id] == level) pte_lower(p, node);
     }
     p->node = NULL;
+}
+
+static void add_instructions(Pte *p) {
+    Partition partition;
+    if (!partition_make(p->program, p->options->xnnpack, &p->arena, &partition)) return;
+    add_inputs(p);
+    for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
+        if (level > 0) xnnpack_delegate(p, &partition, level);
+        add_kernels(p, &partition, level);
+    }
     if (p->status == FERRY_OK) add_outputs(p);
     if (p->status == FERRY_OK) pte_plan(p);
 }
@@ -165,7 +186,7 @@ static bool prepare(Pte *p, int64_t floor) {
 
 static bool exhausted(const Pte *p) {
     return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
-           p->constants.failed || p->delegates.failed || p->named.failed || p->known.failed ||
+           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed || p->known.failed ||
            p->bounds.known.failed;
 }
 
@@ -176,6 +197,7 @@ static void pte_free(Pte *p) {
     VEC_FREE(&p->constants);
     VEC_FREE(&p->delegates);
     VEC_FREE(&p->named);
+    VEC_FREE(&p->numbers);
     map_free(&p->known);
     map_free(&p->bounds.known);
     arena_free(&p->arena);

@@ -1,0 +1,58 @@
+/* Dividing a program between kernels and delegates.
+ *
+ * A node has a level: 0 for kernels that read no delegate's results. A delegate's level is one more than
+ * that of the kernels it reads and that of the delegates it reads; a kernel's is that of the delegates it
+ * reads. So all nodes that XNNPACK takes at a level are one delegate, nothing waits in a circle, and there
+ * are as many delegates as a chain of values passes from kernels to XNNPACK. */
+#include "target/executorch/xnnpack.h"
+
+typedef struct Levels {
+    const Partition *partition;
+    bool taken;
+    uint32_t level;
+} Levels;
+
+static void follow_input(void *context, Value **use) {
+    Levels *levels = context;
+    const Node *producer = (*use)->producer;
+    if (!producer) return;
+    uint32_t id = producer->outputs[0]->id, level = levels->partition->levels[id];
+    if (levels->taken && !levels->partition->taken[id]) level++;
+    if (level > levels->level) levels->level = level;
+}
+
+/* A value leaves its delegate where a node of another level or kind reads it. */
+static void mark_escape(void *context, Value **use) {
+    Levels *levels = context;
+    const Node *producer = (*use)->producer;
+    if (!producer) return;
+    uint32_t id = producer->outputs[0]->id;
+    bool inside = levels->taken && levels->partition->taken[id] &&
+                  levels->partition->levels[id] == levels->level;
+    if (!inside) levels->partition->escapes[(*use)->id] = true;
+}
+
+bool partition_make(const Program *program, bool delegates, Arena *arena, Partition *out) {
+    out->levels = ARENA_ARRAY(arena, uint32_t, program->value_count);
+    out->taken = ARENA_ARRAY(arena, bool, program->value_count);
+    out->escapes = ARENA_ARRAY(arena, bool, program->value_count);
+    out->last = 0;
+    if (!out->levels || !out->taken || !out->escapes) return false;
+    for (Node *node = program->first; node; node = node->next) {
+        uint32_t id = node->outputs[0]->id;
+        out->taken[id] = delegates && xnnpack_takes(node);
+        Levels levels = {out, out->taken[id], out->taken[id]};
+        node_each_tensor(node, follow_input, &levels);
+        out->levels[id] = levels.level;
+        if (levels.level > out->last) out->last = levels.level;
+    }
+    for (Node *node = program->first; node; node = node->next) {
+        uint32_t id = node->outputs[0]->id;
+        Levels levels = {out, out->taken[id], out->levels[id]};
+        node_each_tensor(node, mark_escape, &levels);
+    }
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        out->escapes[program->outputs.items[i].value->id] = true;
+    }
+    return true;
+}
