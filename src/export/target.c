@@ -177,9 +177,8 @@ static ferry_status legalize_executorch(Program *program, const Registry *regist
 
 static ferry_status finish_executorch(Program *program, const ferry_export_config *config,
                                       ferry_error *error) {
-    const ExecutorchOptions options = executorch_options(config);
     const char *caps;
-    TRY(executorch_bound(program, &options, &caps, error));
+    TRY(executorch_bound(program, &caps, error));
     if (!caps || !config->note) return FERRY_OK;
     const char *text = arena_format(&program->arena,
                                     "sizes without a bound were given one, for which memory is "

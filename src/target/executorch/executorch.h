@@ -33,8 +33,7 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
 
 /* Give sizes that nothing bounds a cap, so that memory can be planned. `*caps` names them, such as
  * "batch <= 64, sequence <= 64"; NULL: there are none. Nothing changes the program after this. */
-ferry_status executorch_bound(Program *program, const ExecutorchOptions *options,
-                              const char **caps, ferry_error *error);
+ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error);
 
 /* Is there a lowering for `op`? (`ferry ops`) */
 bool executorch_supports(Op op);

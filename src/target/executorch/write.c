@@ -203,10 +203,10 @@ static void pte_free(Pte *p) {
     arena_free(&p->arena);
 }
 
-/* The memory that the program takes with this cap. */
-static ferry_status measure(Program *program, const ExecutorchOptions *options, int64_t floor,
-                            uint64_t *bytes, ferry_error *error) {
-    Pte p = {.program = program, .options = options, .error = error};
+/* The memory that the program takes with this cap, in kernels: delegates take theirs beside the plan. */
+static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, ferry_error *error) {
+    const ExecutorchOptions options = {0};
+    Pte p = {.program = program, .options = &options, .error = error};
     if (prepare(&p, floor)) add_instructions(&p);
     if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
     *bytes = p.planned;
@@ -214,14 +214,13 @@ static ferry_status measure(Program *program, const ExecutorchOptions *options, 
     return p.status;
 }
 
-ferry_status executorch_bound(Program *program, const ExecutorchOptions *options,
-                              const char **caps, ferry_error *error) {
+ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error) {
     Buffer text = {0};
     uint64_t bytes;
     int64_t floor = bounds_first_floor(program);
     *caps = NULL;
     for (;;) {
-        TRY(measure(program, options, floor, &bytes, error));
+        TRY(measure(program, floor, &bytes, error));
         if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
         floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
     }
