@@ -8,6 +8,7 @@
 
 typedef struct Levels {
     const Partition *partition;
+    const Dimension *dimensions; /* where symbols come from */
     bool taken;
     uint32_t level;
 } Levels;
@@ -21,6 +22,32 @@ static void follow_input(void *context, Value **use) {
     if (level > levels->level) levels->level = level;
 }
 
+/* A kernel that is given a size reads what has it. */
+static void follow_size(Levels *levels, const Sym *size) {
+    Value *source = NULL;
+    if (size->kind == SYM_SYMBOL) source = (Value *)levels->dimensions[size->value].value;
+    if (source) follow_input(levels, &source);
+    for (uint32_t i = 0; i < size->count; i++) follow_size(levels, size->operands[i]);
+}
+
+static void follow_sizes(Levels *levels, const Node *node) {
+    for (uint32_t i = 0; i < op_schema(node->op)->arg_count; i++) {
+        const Arg *arg = &node->args[i];
+        if (arg->kind == VALUE_INT) follow_size(levels, arg->integer);
+        for (uint32_t k = 0; arg->kind == VALUE_INTS && k < arg->integers.count; k++) {
+            follow_size(levels, arg->integers.items[k]);
+        }
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const Value *out = node->outputs[i];
+        for (uint32_t d = 0; d < out->rank; d++) {
+            const Sym *size = out->shape[d];
+            bool own = size->kind == SYM_SYMBOL && levels->dimensions[size->value].value == out;
+            if (!own) follow_size(levels, size);
+        }
+    }
+}
+
 /* A value leaves its delegate where a node of another level or kind reads it. */
 static void mark_escape(void *context, Value **use) {
     Levels *levels = context;
@@ -32,7 +59,8 @@ static void mark_escape(void *context, Value **use) {
     if (!inside) levels->partition->escapes[(*use)->id] = true;
 }
 
-bool partition_make(const Program *program, bool delegates, Arena *arena, Partition *out) {
+bool partition_make(const Program *program, const Dimension *dimensions, bool delegates,
+                    Arena *arena, Partition *out) {
     out->levels = ARENA_ARRAY(arena, uint32_t, program->value_count);
     out->taken = ARENA_ARRAY(arena, bool, program->value_count);
     out->escapes = ARENA_ARRAY(arena, bool, program->value_count);
@@ -41,14 +69,15 @@ bool partition_make(const Program *program, bool delegates, Arena *arena, Partit
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
         out->taken[id] = delegates && xnnpack_takes(node);
-        Levels levels = {out, out->taken[id], out->taken[id]};
+        Levels levels = {out, dimensions, out->taken[id], out->taken[id]};
         node_each_tensor(node, follow_input, &levels);
+        if (!out->taken[id]) follow_sizes(&levels, node);
         out->levels[id] = levels.level;
         if (levels.level > out->last) out->last = levels.level;
     }
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
-        Levels levels = {out, out->taken[id], out->levels[id]};
+        Levels levels = {out, dimensions, out->taken[id], out->levels[id]};
         node_each_tensor(node, mark_escape, &levels);
     }
     for (size_t i = 0; i < program->outputs.count; i++) {

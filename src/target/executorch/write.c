@@ -89,7 +89,8 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    if (!partition_make(p->program, p->options->xnnpack, &p->arena, &partition)) return;
+    bool made = partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
+    if (!made) return;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
         if (level > 0) xnnpack_delegate(p, &partition, level);

@@ -17,7 +17,8 @@ typedef struct Partition {
     uint32_t last;    /* the highest level */
 } Partition;
 
-bool partition_make(const Program *program, bool delegates, Arena *arena, Partition *out);
+bool partition_make(const Program *program, const Dimension *dimensions, bool delegates,
+                    Arena *arena, Partition *out);
 
 /* A graph under construction. */
 typedef struct Xnn {
