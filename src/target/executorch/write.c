@@ -108,22 +108,36 @@ typedef struct Layout {
     uint64_t size;
 } Layout;
 
+/* The named data with the same bytes as a constant, so that they are stored once; or NULL. */
+static const NamedData *find_named(const Pte *p, const Recipe *constant) {
+    for (size_t i = 0; i < p->named.count; i++) {
+        if (recipe_equal(p->named.items[i].recipe, constant)) return &p->named.items[i];
+    }
+    return NULL;
+}
+
+/* A weight that kernels and delegates read is a constant, and its segment is a part of theirs. */
 static bool lay_out(Pte *p, Layout *layout) {
     size_t count = 1 + p->delegates.count + p->named.count;
     layout->segments = ARENA_ARRAY(&p->arena, Segment, count);
     layout->constant_offsets = ARENA_ARRAY(&p->arena, uint64_t, p->constants.count + 1);
     if (!layout->segments || !layout->constant_offsets) return false;
+    Segment *named = layout->segments + 1 + p->delegates.count;
     uint64_t position = 0;
     for (size_t i = 0; i < p->constants.count; i++) {
-        position = align(position, CONSTANT_ALIGNMENT);
+        const NamedData *twin = find_named(p, p->constants.items[i]);
+        uint64_t size = recipe_bytes_size(p->constants.items[i]);
+        position = align(position, twin ? SEGMENT_ALIGNMENT : CONSTANT_ALIGNMENT);
         layout->constant_offsets[i + 1] = position;
-        position += recipe_bytes_size(p->constants.items[i]);
+        if (twin) named[twin - p->named.items] = (Segment){position, size};
+        position += size;
     }
     layout->segments[0] = (Segment){0, position};
     for (size_t i = 1; i < count; i++) {
-        uint64_t size = i <= p->delegates.count
-                            ? p->delegates.items[i - 1].length
-                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        bool is_blob = i <= p->delegates.count;
+        if (layout->segments[i].size) continue;
+        uint64_t size = is_blob ? p->delegates.items[i - 1].length
+                                : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
         position = align(position, SEGMENT_ALIGNMENT);
         layout->segments[i] = (Segment){position, size};
         position += size;
@@ -138,15 +152,16 @@ static void put(unsigned char *place, uint64_t value, size_t size) {
 
 /* Weights go to their places behind `base`. */
 static ferry_status write_weights(Pte *p, const Layout *layout, uint64_t base, OutputFile *file) {
-    size_t count = p->constants.count + p->named.count;
-    StreamItem *items = ARENA_ARRAY(&p->arena, StreamItem, count);
+    size_t count = p->constants.count;
+    StreamItem *items = ARENA_ARRAY(&p->arena, StreamItem, count + p->named.count);
     if (!items) return error_memory(p->error, file->path, 0);
-    for (size_t i = 0; i < p->constants.count; i++) {
+    for (size_t i = 0; i < count; i++) {
         items[i] = (StreamItem){p->constants.items[i], base + layout->constant_offsets[i + 1]};
     }
     for (size_t i = 0; i < p->named.count; i++) {
-        items[p->constants.count + i] = (StreamItem){
-            p->named.items[i].recipe, base + layout->segments[1 + p->delegates.count + i].offset};
+        uint64_t offset = layout->segments[1 + p->delegates.count + i].offset;
+        if (offset < layout->segments[0].size) continue; /* a constant */
+        items[count++] = (StreamItem){p->named.items[i].recipe, base + offset};
     }
     return stream_write(items, count, p->options->pool, file, p->options->progress,
                         p->options->progress_context, p->error);
