@@ -46,23 +46,26 @@ static int64_t count_elements(Bounds *bounds, const Value *value) {
     return elements;
 }
 
-/* Bound a symbol without a bound by something that it cannot exceed. */
-static void bound_by(Bounds *bounds, const Sym *symbol, int64_t limit) {
+/* Bound a symbol that the program finds out by something that it cannot exceed. */
+static void bound_by(Bounds *bounds, const Program *program, const Sym *symbol, int64_t limit) {
     if (symbol->kind != SYM_SYMBOL || symbol->upper < NO_BOUND) return;
+    if (needs_cap(program, symbol)) return;
     bounds->limits[symbol->value] = limit;
     map_free(&bounds->known);
 }
 
-static void bound_by_node(Bounds *bounds, const Node *node) {
+static void bound_by_node(Bounds *bounds, const Program *program, const Node *node) {
     if (node->op == OP_NONZERO) {
-        bound_by(bounds, node->args[1].integer, count_elements(bounds, node->args[0].tensor));
+        int64_t elements = count_elements(bounds, node->args[0].tensor);
+        bound_by(bounds, program, node->args[1].integer, elements);
     }
     if (node->op != OP_SPLIT) return;
     const Value *whole = node->args[0].tensor;
     int64_t dim = node->args[2].integer->value;
     const Sym *size = whole->shape[dim < 0 ? dim + whole->rank : dim];
     for (uint32_t i = 0; i < node->output_count; i++) {
-        bound_by(bounds, node->args[1].integers.items[i], bounds_upper(bounds, size));
+        const Sym *part = node->args[1].integers.items[i];
+        bound_by(bounds, program, part, bounds_upper(bounds, size));
     }
 }
 
@@ -73,7 +76,9 @@ bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t f
     for (size_t i = 0; i < count; i++) {
         bounds->limits[i] = limit_of(program->symbols.symbols.items[i], floor);
     }
-    for (const Node *node = program->first; node; node = node->next) bound_by_node(bounds, node);
+    for (const Node *node = program->first; node; node = node->next) {
+        bound_by_node(bounds, program, node);
+    }
     return true;
 }
 

@@ -66,6 +66,7 @@ void pte_lower_add(Pte *p, const Node *node);
 void pte_lower_args(Pte *p, const Node *node);
 void pte_lower_elu(Pte *p, const Node *node);
 void pte_lower_gelu(Pte *p, const Node *node);
+void pte_lower_remainder(Pte *p, const Node *node);
 void pte_lower_softplus(Pte *p, const Node *node);
 void pte_lower_to(Pte *p, const Node *node);
 

@@ -26,6 +26,16 @@ void pte_lower_gelu(Pte *p, const Node *node) {
            pte_string(p, node->args[1].string));
 }
 
+/* The remainder with the divisor's sign, of the one with the dividend's: fmod(fmod(a, b) + b, b). The
+ * runtime's own kernel has the wrong sign. */
+void pte_lower_remainder(Pte *p, const Node *node) {
+    const Value *out = node->outputs[0];
+    PteValue a = pte_node_arg(p, node, 0), b = pte_node_arg(p, node, 1);
+    PteValue rest = pte_result(p, node_kernel(node), pte_like(p, out), ARGS(a, b));
+    PteValue sum = pte_result(p, "aten::add.out", pte_like(p, out), ARGS(rest, b, pte_int(p, 1)));
+    RESULT(p, node, node_kernel(node), sum, b);
+}
+
 /* max(x, 0) + log1p(exp(-|x|)), of beta times x; past the threshold that is x to the last bit. */
 void pte_lower_softplus(Pte *p, const Node *node) {
     const Value *out = node->outputs[0];

@@ -388,21 +388,23 @@ static bool takes_convolution(const Node *node) {
            node_tensor(node, 0)->rank == 4;
 }
 
-/* Filters are [out, height, width, in]; of a depthwise convolution [1, height, width, out]. */
+/* Filters are [out, height, width, in]; of a depthwise convolution [1, height, width, out]. The bias is
+ * float32. */
 static void add_convolution(Xnn *x, const Node *node) {
     static const int64_t dense[] = {0, 2, 3, 1}, wise[] = {1, 2, 3, 0};
     const Value *weight = node_tensor(node, 1), *bias = node_tensor(node, 2);
     Arena *arena = &x->p->program->arena;
     bool depthwise = is_depthwise(node);
     const Recipe *filter = recipe_permute(arena, weight->recipe, depthwise ? wise : dense);
-    if (!filter) {
+    if (!filter || (bias && !recipe_cast(arena, bias->recipe, FERRY_F32))) {
         pte_fail(x->p, FERRY_OUT_OF_MEMORY, "out of memory");
         return;
     }
     uint32_t groups = (uint32_t)node_int(node, 8), out = (uint32_t)weight->shape[0]->value;
     uint32_t from = xnn_channels_last(x, node_tensor(node, 0));
     uint32_t id = xnn_weight(x, filter, weight->name);
-    uint32_t added = bias ? xnn_input(x, bias) : UINT32_MAX;
+    const Recipe *wide = bias ? recipe_cast(arena, bias->recipe, FERRY_F32) : NULL;
+    uint32_t added = wide ? xnn_weight(x, wide, bias->name) : UINT32_MAX;
     uint32_t to = xnn_output_channels_last(x, node->outputs[0]);
     uint32_t pad[] = {entry(node, 4, 0), entry(node, 4, 1)};
     xnn_node(x, depthwise ? XNN_DEPTHWISE : XNN_CONV,
@@ -471,6 +473,7 @@ static const Row rows[OP_COUNT] = {
     [OP_CEIL] = {NULL, add_unary, XNN_CEIL},
     [OP_GELU] = {takes_gelu, add_unary, XNN_GELU},
     [OP_LEAKY_RELU] = {takes_scalar, add_leaky_relu, XNN_LEAKY_RELU},
+    [OP_TO] = {NULL, add_unary, XNN_CONVERT},
     [OP_VIEW] = {takes_reshape, add_reshape, XNN_RESHAPE},
     [OP_UNSQUEEZE] = {takes_reshape, add_reshape, XNN_RESHAPE},
     [OP_SQUEEZE] = {takes_reshape, add_reshape, XNN_RESHAPE},
@@ -490,9 +493,10 @@ static const Row rows[OP_COUNT] = {
     [OP_AVG_POOL] = {takes_pool, add_pool, XNN_AVG_POOL},
 };
 
-/* A tensor that XNNPACK can hold: float32, at least a dimension and an element. */
+/* A tensor that XNNPACK can hold: float32 or float16, at least a dimension and an element. */
 static bool holds(const Value *value) {
-    if (value->dtype != FERRY_F32 || value->rank == 0 || value->rank > MAX_RANK) return false;
+    if (value->dtype != FERRY_F32 && value->dtype != FERRY_F16) return false;
+    if (value->rank == 0 || value->rank > MAX_RANK) return false;
     for (uint32_t d = 0; d < value->rank; d++) {
         if (sym_is_value(value->shape[d], 0)) return false;
     }
