@@ -73,6 +73,10 @@ def tensors_of(checkpoint):
     return [(8 + length + start, end - start) for start, end in offsets]
 
 
+# The file of a target that holds the weights.
+WEIGHTS = {"onnx": "model.onnx.data", "openvino": "openvino_model.bin"}
+
+
 class Bench:
     def __init__(self, ferry, work):
         self.ferry = ferry
@@ -92,36 +96,44 @@ class Bench:
         shutil.rmtree(to, ignore_errors=True)
         return run(self.ferry, "export", "-q", checkpoint, "-o", to, *options)
 
+    def peer(self, checkpoint, *options):
+        """An export by Transformers, made once: it takes minutes."""
+        directory = self.work / "peers" / "-".join([checkpoint.name, *(option.strip("-") for option in options)])
+        if not (directory / "export.json").exists():
+            run(sys.executable, HERE / "transformers_export.py", checkpoint, directory, *options)
+        return directory
+
     def link(self, checkpoint):
         return run(self.ferry, "export", "-q", checkpoint, "-o", checkpoint, "--weights", "link")
 
 
-def measure_copy(bench):
+def measure_copy(bench, target="onnx"):
     checkpoint = bench.checkpoint("llama-135m")
     source, copy = bench.work / "source", bench.work / "copy"
-    bench.export(checkpoint)
-    (bench.out / "model.onnx.data").rename(source)
+    bench.export(checkpoint, "--to", target)
+    (bench.out / WEIGHTS[target]).rename(source)
 
     def plain_copy():
         copy.unlink(missing_ok=True)
         return run("dd", f"if={source}", f"of={copy}", "bs=1M")
 
     plain_copy()
-    exports, copies = interleaved(5, lambda: bench.export(checkpoint), plain_copy)
+    exports, copies = interleaved(5, lambda: bench.export(checkpoint, "--to", target), plain_copy)
     ratio = statistics.median(e.wall / c.wall for e, c in zip(exports, copies))
     size = source.stat().st_size // MIB
     for path in (source, copy):
         path.unlink()
     export, plain = (statistics.median(u.wall for u in usages) for usages in (exports, copies))
-    return Result("copy", f"export {export:.2f} s, copy of its {size} MiB {plain:.2f} s", ratio, 2.0)
+    words = f"export to {target} {export:.2f} s, copy of its {size} MiB {plain:.2f} s"
+    return Result("copy", words, ratio, 2.0)
 
 
-def measure_memory(bench):
+def measure_memory(bench, target="onnx"):
     checkpoint = bench.checkpoint("llama-135m")
-    # bfloat16 in the checkpoint, float32 in the export
-    largest = max(size for _, size in tensors_of(checkpoint)) * 2
-    peak = max(bench.export(checkpoint).peak for _ in range(3))
-    words = f"peak {peak / MIB:.0f} MiB, largest weight {largest / MIB:.0f} MiB"
+    # bfloat16 in the checkpoint and in OpenVINO, float32 in ONNX
+    largest = max(size for _, size in tensors_of(checkpoint)) * (2 if target == "onnx" else 1)
+    peak = max(bench.export(checkpoint, "--to", target).peak for _ in range(3))
+    words = f"{target}: peak {peak / MIB:.0f} MiB, largest weight {largest / MIB:.0f} MiB"
     return Result("memory", words, (peak - largest) / MIB, 64, unit=" MiB more")
 
 
@@ -132,13 +144,30 @@ def measure_link(bench):
     return Result("link", f"export with linked weights, {cpu * 1000:.0f} ms of CPU", wall * 1000, 50, unit=" ms")
 
 
-def measure_python(bench):
+def measure_python(bench, target="onnx"):
     checkpoint = bench.checkpoint("llama-135m")
-    peer = run(sys.executable, HERE / "transformers_export.py", checkpoint, bench.work / "peer")
+    peer = run(sys.executable, HERE / "transformers_export.py", checkpoint, bench.work / "peer", "--to", target)
     shutil.rmtree(bench.work / "peer")
-    own = statistics.median(bench.export(checkpoint).cpu for _ in range(5))
-    words = f"CPU: Transformers {peer.cpu:.1f} s, ferry {own:.2f} s"
+    own = statistics.median(bench.export(checkpoint, "--to", target).cpu for _ in range(5))
+    words = f"CPU to {target}: Transformers {peer.cpu:.1f} s, ferry {own:.2f} s"
     return Result("python", words, peer.cpu / own, 200, ">=")
+
+
+def measure_speed(bench, stage, target):
+    """How fast OpenVINO runs what ferry makes of the program that Transformers traces, and what
+    Transformers makes of it itself."""
+    checkpoint = bench.checkpoint("llama-135m")
+    traced = bench.peer(checkpoint, "--to", "dynamo", "--generation")
+    peer = bench.peer(checkpoint, "--to", "openvino", "--generation")
+    bench.export(traced / f"{stage}.pt2", "--to", "openvino")
+    command = [sys.executable, HERE / "openvino_speed.py", stage]
+    command += [bench.out / "openvino_model.xml", peer / f"openvino_{stage}.xml"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    times = json.loads(done.stdout)
+    words = f"{stage} in OpenVINO: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
+    return Result(stage, words, times["peer"] / times["ours"], target, ">=")
 
 
 def digests(directory):
@@ -232,6 +261,11 @@ MEASURES = {
     "program": measure_program,
     "nodes": measure_nodes,
     "growth": measure_growth,
+    "openvino-copy": lambda bench: measure_copy(bench, "openvino"),
+    "openvino-memory": lambda bench: measure_memory(bench, "openvino"),
+    "openvino-python": lambda bench: measure_python(bench, "openvino"),
+    "decode": lambda bench: measure_speed(bench, "decode", 2.0),
+    "prefill": lambda bench: measure_speed(bench, "prefill", 1.0),
 }
 
 

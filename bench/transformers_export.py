@@ -1,15 +1,30 @@
-"""Export a checkpoint with the ONNX exporter of Transformers: transformers_export.py CHECKPOINT DIRECTORY"""
+"""Export a checkpoint with an exporter of Transformers.
 
-import sys
+    transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo] [--generation]
+
+Shapes are dynamic. With --generation the model is split into prefill and decode.
+"""
+
+import argparse
 
 import torch
 import transformers
-from transformers.exporters import OnnxConfig, OnnxExporter
+from transformers import exporters
 
-checkpoint, directory = sys.argv[1:]
-config = transformers.AutoConfig.from_pretrained(checkpoint)
-model = getattr(transformers, config.architectures[0]).from_pretrained(checkpoint, dtype=torch.float32).eval()
+parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+parser.add_argument("checkpoint")
+parser.add_argument("directory")
+parser.add_argument("--to", choices=["onnx", "openvino", "dynamo"], default="onnx")
+parser.add_argument("--generation", action="store_true")
+args = parser.parse_args()
+
+config = transformers.AutoConfig.from_pretrained(args.checkpoint)
+model = getattr(transformers, config.architectures[0]).from_pretrained(args.checkpoint, dtype=torch.float32).eval()
 generator = torch.Generator().manual_seed(0)
 ids = torch.randint(4, config.vocab_size, (2, 7), generator=generator)
 inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True)).save_pretrained(directory)
+name = {"onnx": "Onnx", "openvino": "OpenVINO", "dynamo": "Dynamo"}[args.to]
+exporter = getattr(exporters, f"{name}Exporter")()
+options = getattr(exporters, f"{name}Config")(dynamic=True)
+export = exporter.export_for_generation if args.generation else exporter.export
+export(model, inputs, config=options).save_pretrained(args.directory)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ FERRY = Path(os.environ.get("FERRY", ROOT / "build/check/ferry")).resolve()
 ARCHIVES = Path(os.environ.get("FERRY_FIXTURES", ROOT / "../shared/fixtures")).resolve()
 FIXTURES = ROOT / "build/fixtures"
 LIBRARY = next(Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so*"))
+OPENVINO = Path(find_spec("openvino").origin).parent / "libs"
 TOLERANCE = 1e-4
 
-ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY)}
+ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY), "FERRY_OPENVINO": str(OPENVINO)}
 
 
 def ferry(*arguments, status: int | None = 0, **options) -> subprocess.CompletedProcess:
@@ -69,15 +71,19 @@ def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:
         if wanted.size == 0:
             continue
         found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-        assert np.isfinite(found).all() or not np.isfinite(wanted).all(), f"{name}: not finite"
-        difference = np.abs(found - wanted).max()
-        bound = tolerance * max(1.0, np.abs(wanted).max())
+        finite = np.isfinite(wanted)
+        assert np.array_equal(found[~finite], wanted[~finite], equal_nan=True), f"{name}: other infinities"
+        assert np.isfinite(found[finite]).all(), f"{name}: not finite"
+        difference = np.abs(found[finite] - wanted[finite]).max(initial=0)
+        bound = tolerance * np.abs(wanted)[finite].max(initial=1.0)
         assert difference <= bound, f"{name}: differs by {difference:.3g}, allowed {bound:.3g}"
 
 
 def run_onnxruntime(model: Path, inputs: dict) -> dict:
     """Outputs by the names of the model's keywords, from the Python package, independent of ferry."""
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feeds = {port.name: inputs[port.name.removeprefix("input.")] for port in session.get_inputs()}
     names = [port.name.removeprefix("output.") for port in session.get_outputs()]
     return dict(zip(names, session.run(None, feeds)))

@@ -31,9 +31,12 @@ FERRY_API ferry_status ferry_exported_load(const char *directory, ferry_exported
 /* Where and how to run. */
 typedef struct ferry_run_config {
     size_t size;
-    const char *runtime; /* "onnxruntime" or "reference"; NULL: the first that is there */
+    /* "onnxruntime", "openvino" or "reference"; NULL: that of the export's format where it is found, else
+     * the reference runtime */
+    const char *runtime;
     const char *library; /* path of the runtime's library; NULL: search */
-    unsigned threads;    /* 0: the runtime's own choice */
+    const char *device;  /* OpenVINO: "CPU", "GPU", "NPU" or "AUTO", the default */
+    unsigned threads;    /* of the CPU; 0: the runtime's own choice */
     ferry_note note;
     void *note_context;
 } ferry_run_config;
@@ -47,6 +50,10 @@ FERRY_API ferry_status ferry_exported_run(ferry_exported *exported, const ferry_
                                           const ferry_tensors *inputs, ferry_tensors **outputs,
                                           ferry_error *error);
 
+/* Forget what a stateful model has seen: the next run starts over. In OpenVINO such a model goes on from
+ * run to run; in the reference runtime every run starts over. */
+FERRY_API ferry_status ferry_exported_reset(ferry_exported *exported, ferry_error *error);
+
 /* The text of the program after legalization, as `ferry show` prints it. */
 FERRY_API ferry_status ferry_exported_print(ferry_exported *exported, ferry_write write,
                                             void *context, ferry_error *error);
@@ -58,6 +65,8 @@ typedef struct ferry_port {
     ferry_dtype dtype;
     size_t rank;
     const char *shape[FERRY_MAX_RANK];
+    const char
+        *writes; /* of an output: the input or buffer that holds it after the call, or NULL */
 } ferry_port;
 
 FERRY_API size_t ferry_exported_input_count(const ferry_exported *exported);

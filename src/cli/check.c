@@ -58,7 +58,7 @@ static int run_check(int argc, char **argv) {
          "largest difference allowed, relative to the larger of 1 and the\n"
          "largest expected value; default 1e-4"},
         {0, "library", "PATH", OPTION_STRING, &config.library,
-         "ONNX Runtime's library; default: search"},
+         "the runtime's library; default: search"},
         {0, "threads", "N", OPTION_NUMBER, &threads, "threads of the runtimes"},
         {0, "json", NULL, OPTION_FLAG, &report.json, "report as JSON"},
     };

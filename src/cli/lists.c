@@ -87,6 +87,8 @@ static void print_runtime_json(const ferry_runtime *runtime, size_t index) {
     cli_json_string(runtime->version);
     printf(", \"tested\": \"%s\", \"path\": ", runtime->tested);
     cli_json_string(runtime->path);
+    printf(", \"devices\": ");
+    cli_json_string(runtime->devices);
     printf(", \"problem\": ");
     cli_json_string(runtime->problem);
     putchar('}');
@@ -98,6 +100,7 @@ static void print_runtime(const ferry_runtime *runtime) {
         return;
     }
     printf("%-12s %s  %s", runtime->name, runtime->version, runtime->path);
+    if (*runtime->devices) printf("  (devices: %s)", runtime->devices);
     if (strcmp(runtime->version, runtime->tested) != 0)
         printf("  (tested with %s)", runtime->tested);
     putchar('\n');
@@ -108,7 +111,7 @@ static int run_doctor(int argc, char **argv) {
     const char *library = NULL;
     ferry_runtime runtime;
     const Option options[] = {
-        {0, "library", "PATH", OPTION_STRING, &library, "ONNX Runtime's library; default: search"},
+        {0, "library", "PATH", OPTION_STRING, &library, "a runtime's library; default: search"},
         {0, "json", NULL, OPTION_FLAG, &json, "print JSON"},
     };
     cli_parse(&command_doctor, options, 2, argc, argv, NULL, 0);

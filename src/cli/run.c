@@ -43,10 +43,12 @@ static int run_run(int argc, char **argv) {
         {'o', "output", "FILE", OPTION_STRING, &output_path,
          "write the outputs (.safetensors, .npz); default: describe them"},
         {0, "runtime", "NAME", OPTION_STRING, &config.runtime,
-         "onnxruntime or reference (built in); default: onnxruntime where\n"
-         "it is found"},
+         "onnxruntime, openvino or reference (built in); default: the one for\n"
+         "the export's format where it is found, else reference"},
         {0, "library", "PATH", OPTION_STRING, &config.library,
          "the runtime's library; default: search"},
+        {0, "device", "NAME", OPTION_STRING, &config.device,
+         "OpenVINO: CPU, GPU, NPU or AUTO (the default)"},
         {0, "threads", "N", OPTION_NUMBER, &threads, "threads of the runtime"},
     };
     cli_parse(&command_run, options, sizeof options / sizeof *options, argc, argv, &directory, 1);

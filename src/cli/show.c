@@ -93,7 +93,16 @@ static void print_port(const char *role, const ferry_port *port, bool json, bool
         else
             printf("%s", port->shape[d]);
     }
-    printf(json ? "]}" : "]\n");
+    if (json) {
+        putchar(']');
+        if (port->writes) {
+            printf(", \"writes\": ");
+            cli_json_string(port->writes);
+        }
+        putchar('}');
+    } else {
+        printf(port->writes ? "]  (what %s holds after the call)\n" : "]\n", port->writes);
+    }
 }
 
 /* The sizes of the inputs that are numbers: what a program can never be called with another of. */

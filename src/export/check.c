@@ -155,6 +155,7 @@ static ferry_status check_runtime(Check *check, const char *name, const char *la
     run.threads = check->config->threads;
     run.note = check->config->note;
     run.note_context = check->config->note_context;
+    TRY(ferry_exported_reset(check->exported, check->error));
     TRY(ferry_exported_run(check->exported, &run, inputs, &found, check->error));
     compare_all(check, label, inputs_label, expected, found);
     ferry_tensors_free(found);
@@ -168,6 +169,7 @@ static ferry_status check_inputs(Check *check, const char *label, const ferry_te
     for (size_t i = 0; status == FERRY_OK && ferry_runtime_at(i, check->config->library, &runtime);
          i++) {
         bool is_oracle = !check->config->against && strcmp(runtime.name, "reference") == 0;
+        if (!runtime_takes(runtime.name, check->exported->manifest.format)) continue;
         char title[128];
         snprintf(title, sizeof title, "%s %s", runtime.name, runtime.version);
         if (runtime.found && !is_oracle) {

@@ -6,6 +6,7 @@
 #include "format/json.h"
 #include "graph/registry.h"
 #include "run/onnxruntime.h"
+#include "run/openvino.h"
 #include "source/checkpoint/checkpoint.h"
 #include "source/checkpoint/model.h"
 #include "source/pt2/pt2.h"
@@ -54,6 +55,8 @@ struct ferry_exported {
     Pool *pool;
     OnnxRuntime *runtime;
     OnnxSession *session;
+    OpenVino *openvino;
+    OpenVinoSession *openvino_session;
 };
 
 /* ---- target.c ---- */
@@ -133,6 +136,11 @@ ferry_status manifest_declare_sizes(const Manifest *manifest, Program *program, 
 /* Inputs that fit the export's signature; `round` 0 and 1 have different sizes. */
 ferry_status samples_make(const ferry_exported *exported, int round, ferry_tensors **out,
                           ferry_error *error);
+
+/* ---- run.c ---- */
+
+/* True when the runtime of this name takes exports of this format. */
+bool runtime_takes(const char *runtime, const char *format);
 
 /* ---- exported.c ---- */
 

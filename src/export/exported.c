@@ -1,9 +1,9 @@
-/* Exports: loading, running, describing. */
+/* Exports: loading and describing. */
 #include "base/error.h"
 #include "export/export.h"
 #include "plugin/plugin.h"
-#include "run/reference.h"
 #include "source/onnx/onnx_read.h"
+#include "source/openvino/openvino_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +55,8 @@ void ferry_exported_free(ferry_exported *exported) {
     if (!exported) return;
     onnxruntime_close(exported->session);
     onnxruntime_unload(exported->runtime);
+    openvino_close(exported->openvino_session);
+    openvino_unload(exported->openvino);
     program_free(exported->program);
     registry_free(&exported->builtin);
     pt2_close(exported->pt2);
@@ -68,12 +70,15 @@ static ferry_status read_program(ferry_exported *exported, Program *program, fer
     Manifest *manifest = &exported->manifest;
     const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
     if (strcmp(manifest->format, "dynamo") == 0) return read_pt2(exported, path, program, error);
-    if (strcmp(manifest->format, "onnx") != 0) {
+    bool is_onnx = strcmp(manifest->format, "onnx") == 0;
+    if (!is_onnx && strcmp(manifest->format, "openvino") != 0) {
         return error_set(error, FERRY_UNSUPPORTED, exported->directory,
                          "the program of a %s export cannot be read back", manifest->format);
     }
     TRY(manifest_declare_sizes(manifest, program, error));
-    TRY(onnx_read(path, &exported->files, program, error));
+    const OpenvinoInputs inputs = {manifest->inputs, manifest->input_count};
+    TRY(is_onnx ? onnx_read(path, &exported->files, program, error)
+                : openvino_read(path, &inputs, &exported->files, program, error));
     if (!*program->architecture) {
         program->architecture = arena_string(&program->arena, manifest->architecture);
     }
@@ -95,157 +100,6 @@ ferry_status exported_program(ferry_exported *exported, ferry_error *error) {
         files_unmap(&exported->files);
     }
     return status;
-}
-
-/* ---- running ---- */
-
-void ferry_run_config_init(ferry_run_config *config) {
-    *config = (ferry_run_config){.size = sizeof *config};
-}
-
-/* "input.cache.layers.0.keys" is the keyword "cache.layers.0.keys" where that is an output too. */
-static const char *keyword(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) == 0 ? name + length : name;
-}
-
-static ferry_status add_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *from,
-                             ferry_error *error) {
-    ferry_tensor *copy;
-    TRY(ferry_tensors_add(tensors, name, from->dtype, from->rank, from->shape, &copy, error));
-    memcpy(copy->data, from->data, ferry_tensor_bytes(from));
-    return FERRY_OK;
-}
-
-/* The inputs under the names of the graph. */
-static ferry_status select_inputs(const ferry_run_config *config, const char *const *names,
-                                  size_t count, const ferry_tensors *inputs, ferry_tensors **out,
-                                  ferry_error *error) {
-    size_t used = 0;
-    *out = ferry_tensors_new();
-    if (!*out) return error_memory(error, "inputs", 0);
-    for (size_t i = 0; i < count; i++) {
-        const ferry_tensor *given = ferry_tensors_find(inputs, names[i]);
-        if (!given) given = ferry_tensors_find(inputs, keyword(names[i], "input."));
-        if (!given) {
-            return error_set(error, FERRY_INVALID_ARGUMENT, names[i], "the input \"%s\" is missing",
-                             keyword(names[i], "input."));
-        }
-        TRY(add_copy(*out, names[i], given, error));
-        used++;
-    }
-    for (size_t i = 0;
-         config->note && used < ferry_tensors_count(inputs) && i < ferry_tensors_count(inputs);
-         i++) {
-        const char *name = ferry_tensors_at(inputs, i)->name;
-        bool known = false;
-        for (size_t j = 0; j < count; j++) {
-            known |= !strcmp(names[j], name) || !strcmp(keyword(names[j], "input."), name);
-        }
-        if (known) continue;
-        char text[256];
-        snprintf(text, sizeof text, "the program was not exported with the input \"%s\": dropped",
-                 name);
-        config->note(config->note_context, text);
-    }
-    return FERRY_OK;
-}
-
-/* The outputs under the names of the model's own. */
-static ferry_status rename_outputs(ferry_tensors **outputs, ferry_error *error) {
-    ferry_tensors *renamed = ferry_tensors_new();
-    ferry_status status = renamed ? FERRY_OK : error_memory(error, "outputs", 0);
-    for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(*outputs); i++) {
-        const ferry_tensor *output = ferry_tensors_at(*outputs, i);
-        status = add_copy(renamed, keyword(output->name, "output."), output, error);
-    }
-    ferry_tensors_free(*outputs);
-    *outputs = status == FERRY_OK ? renamed : NULL;
-    if (status != FERRY_OK) ferry_tensors_free(renamed);
-    return status;
-}
-
-static ferry_status open_session(ferry_exported *exported, const ferry_run_config *config,
-                                 ferry_error *error) {
-    if (exported->session) return FERRY_OK;
-    if (strcmp(exported->manifest.format, "onnx") != 0) {
-        return error_set(error, FERRY_UNSUPPORTED, "onnxruntime",
-                         "ONNX Runtime does not run a %s program: export it to ONNX, or use the "
-                         "reference runtime",
-                         exported->manifest.format);
-    }
-    if (!exported->directory) {
-        return error_set(error, FERRY_INVALID_ARGUMENT, "onnxruntime",
-                         "save the export before running it in ONNX Runtime");
-    }
-    if (!exported->runtime) {
-        TRY(onnxruntime_load(config->library, &exported->runtime, error));
-    }
-    const char *path =
-        path_join(&exported->manifest.arena, exported->directory, exported->manifest.file);
-    return onnxruntime_open(exported->runtime, path, config->threads, &exported->session, error);
-}
-
-static ferry_status run_onnxruntime(ferry_exported *exported, const ferry_run_config *config,
-                                    const ferry_tensors *inputs, ferry_tensors **outputs,
-                                    ferry_error *error) {
-    TRY(open_session(exported, config, error));
-    size_t count = onnxruntime_input_count(exported->session);
-    const char **names = calloc(count + 1, sizeof *names);
-    if (!names) return error_memory(error, "inputs", 0);
-    for (size_t i = 0; i < count; i++) names[i] = onnxruntime_input_name(exported->session, i);
-    ferry_tensors *selected = NULL;
-    ferry_status status = select_inputs(config, names, count, inputs, &selected, error);
-    if (status == FERRY_OK) status = onnxruntime_run(exported->session, selected, outputs, error);
-    if (status == FERRY_OK) status = rename_outputs(outputs, error);
-    ferry_tensors_free(selected);
-    free(names);
-    return status;
-}
-
-static ferry_status run_reference(ferry_exported *exported, const ferry_run_config *config,
-                                  const ferry_tensors *inputs, ferry_tensors **outputs,
-                                  ferry_error *error) {
-    TRY(exported_program(exported, error));
-    Program *program = exported->program;
-    if (!exported->pool) exported->pool = pool_new(config->threads);
-    const char **names = calloc(program->inputs.count + 1, sizeof *names);
-    if (!names) return error_memory(error, "inputs", 0);
-    for (size_t i = 0; i < program->inputs.count; i++) names[i] = program->inputs.items[i].name;
-    ferry_tensors *selected = NULL;
-    ferry_status status =
-        select_inputs(config, names, program->inputs.count, inputs, &selected, error);
-    if (status == FERRY_OK)
-        status = reference_run(program, selected, exported->pool, outputs, error);
-    if (status == FERRY_OK) status = rename_outputs(outputs, error);
-    ferry_tensors_free(selected);
-    free(names);
-    return status;
-}
-
-ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config *config,
-                                const ferry_tensors *inputs, ferry_tensors **outputs,
-                                ferry_error *error) {
-    error_clear(error);
-    *outputs = NULL;
-    const char *runtime = config->runtime;
-    if (!runtime && strcmp(exported->manifest.format, "dynamo") == 0) runtime = "reference";
-    if (!runtime) {
-        bool opened = exported->directory && open_session(exported, config, error) == FERRY_OK;
-        if (!opened && error && error->status != FERRY_RUNTIME_MISSING && exported->directory) {
-            return error->status;
-        }
-        runtime = opened ? "onnxruntime" : "reference";
-        error_clear(error);
-    }
-    if (strcmp(runtime, "onnxruntime") == 0) {
-        return run_onnxruntime(exported, config, inputs, outputs, error);
-    }
-    if (strcmp(runtime, "reference") == 0) {
-        return run_reference(exported, config, inputs, outputs, error);
-    }
-    return error_set(error, FERRY_INVALID_ARGUMENT, "runtime",
-                     "\"%s\" is not a runtime (expected onnxruntime or reference)", runtime);
 }
 
 /* ---- describing ---- */

@@ -1,6 +1,7 @@
 /* What this build can do and what it finds on the machine. */
 #include "export/export.h"
 #include "plugin/plugin.h"
+#include "run/library.h"
 #include "run/reference.h"
 #include "target/openvino/openvino.h"
 
@@ -43,30 +44,66 @@ bool ferry_op_at(const ferry_plugins *plugins, size_t index, ferry_op *out) {
     return true;
 }
 
-/* The versions that the tests pin. */
-static const char TESTED_ONNXRUNTIME[] = "1.32.0";
+/* ---- runtimes ---- */
+
+static bool find_reference(const char *library, ferry_runtime *out, ferry_error *error) {
+    (void)library, (void)error;
+    snprintf(out->version, sizeof out->version, "%s", ferry_version());
+    snprintf(out->path, sizeof out->path, "built in");
+    return true;
+}
+
+static bool find_onnxruntime(const char *library, ferry_runtime *out, ferry_error *error) {
+    OnnxRuntime *runtime;
+    if (onnxruntime_load(library, &runtime, error) != FERRY_OK) return false;
+    snprintf(out->version, sizeof out->version, "%s", onnxruntime_version(runtime));
+    snprintf(out->path, sizeof out->path, "%s", onnxruntime_path(runtime));
+    onnxruntime_unload(runtime);
+    return true;
+}
+
+static bool find_openvino(const char *library, ferry_runtime *out, ferry_error *error) {
+    OpenVino *runtime;
+    if (openvino_load(library, &runtime, error) != FERRY_OK) return false;
+    snprintf(out->version, sizeof out->version, "%s", openvino_version(runtime));
+    snprintf(out->path, sizeof out->path, "%s", openvino_path(runtime));
+    snprintf(out->devices, sizeof out->devices, "%s", openvino_devices(runtime));
+    openvino_unload(runtime);
+    return true;
+}
+
+/* With the versions that the tests pin. */
+static const struct {
+    const char *name, *tested;
+    const LibraryKind *kind; /* NULL: built in */
+    bool (*find)(const char *library, ferry_runtime *out, ferry_error *error);
+} runtimes[] = {
+    {"reference", NULL, NULL, find_reference},
+    {"onnxruntime", "1.32.0", &ort_library, find_onnxruntime},
+    {"openvino", "2026.4.1", &ov_library, find_openvino},
+};
+
+enum { RUNTIME_COUNT = sizeof runtimes / sizeof *runtimes };
+
+/* A library that is named is that of one runtime; the others are searched for. */
+static bool is_of_another(const char *library, size_t index) {
+    bool fits = false;
+    for (size_t i = 0; library && i < RUNTIME_COUNT; i++) {
+        fits |= i != index && runtimes[i].kind && library_fits(runtimes[i].kind, library);
+    }
+    return fits;
+}
 
 bool ferry_runtime_at(size_t index, const char *library, ferry_runtime *out) {
     *out = (ferry_runtime){0};
-    if (index == 0) {
-        out->name = "reference";
-        out->found = true;
-        snprintf(out->version, sizeof out->version, "%s", ferry_version());
-        snprintf(out->tested, sizeof out->tested, "%s", ferry_version());
-        snprintf(out->path, sizeof out->path, "built in");
-        return true;
-    }
-    if (index > 1) return false;
-    OnnxRuntime *runtime;
-    ferry_error error;
-    out->name = "onnxruntime";
-    snprintf(out->tested, sizeof out->tested, "%s", TESTED_ONNXRUNTIME);
-    out->found = onnxruntime_load(library, &runtime, &error) == FERRY_OK;
-    if (out->found) {
-        snprintf(out->version, sizeof out->version, "%s", onnxruntime_version(runtime));
-        snprintf(out->path, sizeof out->path, "%s", onnxruntime_path(runtime));
-        onnxruntime_unload(runtime);
-    } else {
+    if (index >= RUNTIME_COUNT) return false;
+    ferry_error error = {0};
+    const char *tested = runtimes[index].tested ? runtimes[index].tested : ferry_version();
+    if (is_of_another(library, index)) library = NULL;
+    out->name = runtimes[index].name;
+    snprintf(out->tested, sizeof out->tested, "%s", tested);
+    out->found = runtimes[index].find(library, out, &error);
+    if (!out->found) {
         snprintf(out->problem, sizeof out->problem, "%.300s%s%.700s", error.where,
                  *error.where ? ": " : "", error.message);
     }

@@ -45,13 +45,13 @@ static json_t *describe_input(const Value *value) {
                      ferry_dtype_name(value->dtype));
 }
 
-static json_t *describe_port(const char *name, const Value *value) {
+static json_t *describe_port(const char *name, const Value *value, const char *writes) {
     json_t *shape = json_array();
     for (uint32_t d = 0; d < value->rank; d++) {
         json_array_append_new(shape, text_of_size(value->shape[d]));
     }
-    return json_pack("{s:s, s:s, s:o}", "name", name, "dtype", ferry_dtype_name(value->dtype),
-                     "shape", shape);
+    return json_pack("{s:s, s:s, s:o, s:s*}", "name", name, "dtype", ferry_dtype_name(value->dtype),
+                     "shape", shape, "writes", writes);
 }
 
 static bool is_dynamic(const Program *program) {
@@ -102,22 +102,46 @@ static json_t *describe_ranges(const Program *program) {
     return ranges;
 }
 
+/* What the target calls an input or a state. */
+static const char *place_name(Program *program, const ExportTarget *target, const Value *value) {
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        if (program->inputs.items[i].value == value) return target->input_name(program, i);
+    }
+    return value->name;
+}
+
+static json_t *describe_states(const Program *program) {
+    json_t *states = json_array();
+    for (size_t i = 0; i < program->states.count; i++) {
+        const State *state = &program->states.items[i];
+        json_array_append_new(states, describe_port(state->name, state->before, NULL));
+    }
+    return states;
+}
+
 /* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
     json_t *inputs = json_array(), *outputs = json_array();
     for (size_t i = 0; i < program->inputs.count; i++) {
-        json_array_append_new(
-            inputs, describe_port(target->input_name(program, i), program->inputs.items[i].value));
+        json_array_append_new(inputs, describe_port(target->input_name(program, i),
+                                                    program->inputs.items[i].value, NULL));
     }
     for (size_t i = 0; i < program->outputs.count; i++) {
-        json_array_append_new(outputs, describe_port(target->output_name(program, i),
-                                                     program->outputs.items[i].value));
+        const Port *port = &program->outputs.items[i];
+        const char *writes = port->writes ? place_name(program, target, port->writes) : NULL;
+        json_array_append_new(outputs,
+                              describe_port(target->output_name(program, i), port->value, writes));
     }
     bool link = config->weights == FERRY_WEIGHTS_LINK;
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
-                     link ? "link" : "copy", "version", ferry_version(), "ranges",
-                     describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    json_t *description =
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
+                  link ? "link" : "copy", "version", ferry_version(), "ranges",
+                  describe_ranges(program), "inputs", inputs, "outputs", outputs);
+    if (program->states.count) {
+        json_object_set_new(description, "states", describe_states(program));
+    }
+    return description;
 }
 
 /* Where a walk over the leaves of the arguments stands. */
@@ -251,8 +275,10 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
             return bad_manifest(path, "inputs and outputs with name, dtype and shape", entry,
                                 error);
         }
-        *port = (ferry_port){
-            .name = name, .dtype = ferry_dtype_parse(dtype), .rank = json_array_size(shape)};
+        *port = (ferry_port){.name = name,
+                             .dtype = ferry_dtype_parse(dtype),
+                             .rank = json_array_size(shape),
+                             .writes = json_string_value(json_object_get(entry, "writes"))};
         for (size_t d = 0; d < port->rank; d++) {
             const char *size = json_string_value(json_array_get(shape, d));
             port->shape[d] = size ? size : "?";

@@ -69,6 +69,9 @@ static ferry_status fill(const ferry_port *port, ferry_tensor *tensor, int64_t v
         for (size_t i = 0; i < ferry_tensor_count(tensor); i++) {
             values[i] = (float)next_random(&state) / (float)(1 << 23) - 1;
         }
+    } else if (port->dtype == FERRY_I32 && strcmp(port->name, "beam_idx") == 0) {
+        int32_t *values = tensor->data; /* every row goes on from itself */
+        for (size_t i = 0; i < ferry_tensor_count(tensor); i++) values[i] = (int32_t)i;
     } else {
         return error_set(error, FERRY_UNSUPPORTED, port->name,
                          "cannot make up an input of dtype %s: give --inputs",

@@ -108,6 +108,7 @@ void program_print(Buffer *buffer, const Program *program) {
         const Port *port = &program->outputs.items[i];
         buffer_format(buffer, "  %s: %%%s : ", port->name, port->value->name);
         value_print_type(buffer, port->value);
+        if (port->writes) buffer_format(buffer, "  # writes %%%s", port->writes->name);
         buffer_text(buffer, "\n");
     }
 }

@@ -143,6 +143,13 @@ static void count_use(void *context, Value **use) {
     ((uint32_t *)context)[(*use)->id]++;
 }
 
+size_t program_leaf_outputs(const Program *program) {
+    size_t count = program->outputs.count;
+    if (!program->output_tree) return count;
+    size_t leaves = tree_leaves(program->output_tree) - program->output_constants.count;
+    return leaves < count ? leaves : count;
+}
+
 uint32_t *program_uses(Program *program, Arena *arena) {
     uint32_t *uses = ARENA_ARRAY(arena, uint32_t, program->value_count);
     if (!uses) return NULL;
@@ -178,7 +185,8 @@ void program_sweep(Program *program) {
     size_t kept = 0;
     for (size_t i = 0; i < program->weights.count; i++) {
         Value *weight = program->weights.items[i];
-        if (uses[weight->id]) program->weights.items[kept++] = weight;
+        if (uses[weight->id] || weight->kind == VALUE_STATE)
+            program->weights.items[kept++] = weight;
     }
     program->weights.count = kept;
     arena_free(&scratch);

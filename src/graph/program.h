@@ -26,6 +26,7 @@ typedef enum ValueKind {
     VALUE_PARAMETER, /* a weight of the checkpoint, under its own name */
     VALUE_BUFFER,    /* a tensor that the model computes once, such as rotary frequencies */
     VALUE_CONSTANT,  /* a constant made by a builder or a pass */
+    VALUE_STATE,     /* a weight that the program writes; the recipe is what it holds at first */
 } ValueKind;
 
 /* A tensor. */
@@ -37,7 +38,7 @@ struct ferry_value {
     const Sym *const *shape;
     Node *producer;       /* VALUE_NODE */
     uint32_t index;       /* among the producer's outputs */
-    const Recipe *recipe; /* VALUE_PARAMETER, VALUE_BUFFER, VALUE_CONSTANT */
+    const Recipe *recipe; /* of weights: VALUE_PARAMETER to VALUE_STATE */
     uint32_t id;          /* dense: [0, program->value_count) */
 };
 
@@ -82,10 +83,13 @@ struct ferry_node {
     Value **outputs;
 };
 
-/* A user input or output: a leaf of the nested structure. */
+/* A user input or output: a leaf of the nested structure. Behind the leaves of the outputs come those of
+ * writes: what an input or a state holds after the call, called "mutated.NAME". A leaf that has the
+ * same value stands for it instead. */
 typedef struct Port {
     const char *name; /* the leaf's path: "input_ids", "cache.layers.0.keys" */
     Value *value;
+    Value *writes; /* of an output: the input or state that holds the value afterwards, or NULL */
 } Port;
 
 /* A leaf of the nested structure that is no tensor: a keyword or a result that the program was traced
@@ -115,7 +119,7 @@ typedef struct ferry_program {
     SymTable symbols;
     Node *first, *last;
     uint32_t value_count;
-    VEC(Value *) weights; /* parameters, buffers and constants, in order of creation */
+    VEC(Value *) weights; /* parameters, buffers, constants and states, in order of creation */
     VEC(Port) inputs;
     VEC(Port) outputs;
     VEC(State) states;
@@ -141,6 +145,9 @@ Value *program_value(Program *program, ValueKind kind, const char *name, ferry_d
 /* A weight with the type of its recipe; it joins program->weights. */
 Value *program_weight(Program *program, ValueKind kind, const char *name, const Recipe *recipe);
 
+/* How many outputs are leaves of the nested structure. */
+size_t program_leaf_outputs(const Program *program);
+
 /* The dtype of the first floating-point weight; float32 when there is none. */
 ferry_dtype program_float_dtype(const Program *program);
 
@@ -164,7 +171,7 @@ void program_replace(Program *program, Value **map, uint32_t count);
 /* uses[id] = number of nodes and outputs that read the value; an array in `arena`. */
 uint32_t *program_uses(Program *program, Arena *arena);
 
-/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs stay. */
+/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs and states stay. */
 void program_sweep(Program *program);
 
 /* FERRY_OUT_OF_MEMORY, or an overflow of a symbolic size, that happened on the way; else FERRY_OK. */

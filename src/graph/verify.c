@@ -90,6 +90,22 @@ static void check_state(Verify *v, State *state) {
     }
 }
 
+/* Leaves of the structure, and behind them only what inputs and states hold afterwards. */
+static void check_outputs(Verify *v) {
+    const Program *program = v->program;
+    size_t leaves = program_leaf_outputs(program);
+    bool equal = !program->output_tree ||
+                 tree_leaves(program->output_tree) == leaves + program->output_constants.count;
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        const Port *port = &program->outputs.items[i];
+        const Value *place = port->writes;
+        equal = equal && (i < leaves || place);
+        if (place && place->kind != VALUE_INPUT && place->kind != VALUE_STATE)
+            fail(v, "an output writes what is no input or state: ", port->name);
+    }
+    if (!equal) fail(v, "the output structure has another number of leaves", "");
+}
+
 ferry_status program_verify(Program *program, const char *when, ferry_error *error) {
     Arena scratch = {0};
     Verify v = {.program = program, .when = when, .error = error};
@@ -113,10 +129,7 @@ ferry_status program_verify(Program *program, const char *when, ferry_error *err
                                    program->inputs.count + program->input_constants.count) {
         fail(&v, "the input structure has another number of leaves", "");
     }
-    if (program->output_tree && tree_leaves(program->output_tree) !=
-                                    program->outputs.count + program->output_constants.count) {
-        fail(&v, "the output structure has another number of leaves", "");
-    }
+    check_outputs(&v);
     arena_free(&scratch);
     return v.status;
 }

@@ -33,7 +33,7 @@ ferry_status pass_fold_weights(Program *program, ferry_error *error) {
         Value *weight = node->args[0].tensor;
         while (weight->id < count && map[weight->id]) weight = map[weight->id];
         uint32_t readers = uses[node->args[0].tensor->id];
-        if (!weight->recipe || readers != 1) continue;
+        if (!weight->recipe || weight->kind == VALUE_STATE || readers != 1) continue;
         const Recipe *recipe = compose(program, node, weight->recipe);
         if (!recipe) continue;
         Value *folded = program_weight(program, weight->kind, weight->name, recipe);
@@ -51,7 +51,8 @@ ferry_status pass_fold_weights(Program *program, ferry_error *error) {
 
 static void check_constant(void *context, Value **use) {
     bool *constant = context;
-    *constant = *constant && (*use)->recipe && (*use)->kind != VALUE_PARAMETER;
+    bool given = (*use)->kind == VALUE_BUFFER || (*use)->kind == VALUE_CONSTANT;
+    *constant = *constant && given;
 }
 
 /* True when everything the node reads and makes is known now, and small. */

@@ -22,7 +22,7 @@ ferry_status pass_fix(Program *program, const Registry *registry, const char *ta
                       ferry_error *error);
 
 /* Give every attention as many key and value heads as it has query heads, and a mask that is added to the
- * scores, if any. A row that a bool mask hides entirely then averages over the hidden positions. */
+ * scores, if any. */
 ferry_status pass_plain_attention(Program *program, ferry_error *error);
 
 /* Decompose every attention so that rows which a bool mask hides entirely are multiplied with 0, for

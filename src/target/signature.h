@@ -12,7 +12,7 @@ const char *signature_output(Program *program, size_t index);
 /* Where a symbol's value is read. */
 typedef struct Dimension {
     const Value *value; /* NULL: nowhere */
-    int dim;            /* the symbol is this size of the value; -1: the value itself, a 0-d integer */
+    int dim; /* the symbol is this size of the value; -1: the value itself, a 0-d integer */
 } Dimension;
 
 /* By symbol: an input, a state or the source of a data-dependent symbol; NULL when memory is exhausted. */

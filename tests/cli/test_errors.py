@@ -59,9 +59,16 @@ def shard(checkpoint, names=("one.safetensors", "two.safetensors")):
 # ---- the model ----
 
 
-def test_unknown_model_type(checkpoint, refused):
-    edit_config(checkpoint, model_type="lama")
-    refused(6, "lama", "llama")
+@pytest.mark.parametrize("model_type,near", [("lama", "llama"), ("phi-3", "phi3"), ("mistrel", "mistral")])
+def test_unknown_model_type(checkpoint, refused, model_type, near):
+    edit_config(checkpoint, model_type=model_type)
+    refused(6, f'"{model_type}"', f'the nearest that is: "{near}"')
+
+
+def test_results_that_the_configuration_asks_for_besides(checkpoint, tmp_path):
+    edit_config(checkpoint, output_hidden_states=True, output_attentions=False)
+    done = ferry("export", checkpoint, "-o", tmp_path / "out")
+    assert "sets output_hidden_states" in done.stderr and "output_attentions" not in done.stderr
 
 
 def test_no_model_type(checkpoint, refused):

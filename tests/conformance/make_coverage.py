@@ -9,12 +9,14 @@ reasons of the holes. The fixtures are those that `make test` has laid out.
 
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import programs
+from ov_child import Child
 from support import ROOT
 
 HEAD = """# Coverage of torch.export programs
@@ -28,6 +30,7 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 |---|---|
 | the built-in reference runtime, on the `.pt2` itself | {reference} of {count} |
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
+| OpenVINO, on the OpenVINO export without state | {openvino} of {count} |
 
 ## Holes
 
@@ -35,8 +38,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime |
-|---|---|---|---|
+| model type | program | reference | ONNX Runtime | OpenVINO |
+|---|---|---|---|---|
 """
 
 
@@ -50,8 +53,20 @@ def attempt(check, name: str) -> str:
             return "-"
 
 
-def measure(name: str) -> tuple[str, str, str]:
-    return name, attempt(programs.check_reference, name), attempt(programs.check_onnx, name)
+CHILDREN = threading.local()
+
+
+def check_openvino(name: str, work: Path) -> int:
+    if not hasattr(CHILDREN, "child"):
+        CHILDREN.child = Child()
+    return programs.check_openvino(CHILDREN.child, name, work)
+
+
+CHECKS = (programs.check_reference, programs.check_onnx, check_openvino)
+
+
+def measure(name: str) -> tuple[str, ...]:
+    return name, *(attempt(check, name) for check in CHECKS)
 
 
 def main() -> int:
@@ -62,11 +77,12 @@ def main() -> int:
     text = HEAD.format(
         types=len({name.split("/")[0] for name, *_ in rows}),
         count=len(rows),
-        reference=sum(reference != "-" for _, reference, _ in rows),
-        onnx=sum(onnx != "-" for *_, onnx in rows),
+        reference=sum(row[1] != "-" for row in rows),
+        onnx=sum(row[2] != "-" for row in rows),
+        openvino=sum(row[3] != "-" for row in rows),
         holes=reasons or "None.",
     )
-    text += "".join(f"| {name.replace('/', ' | ')} | {reference} | {onnx} |\n" for name, reference, onnx in rows)
+    text += "".join(f"| {' | '.join([*name.split('/'), *results])} |\n" for name, *results in rows)
     (ROOT / "docs/coverage.md").write_text(text)
     return 1 if any(name not in programs.HOLES for name in holes) else 0
 

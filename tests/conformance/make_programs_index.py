@@ -314,6 +314,37 @@ def stats_cases():
     case("cumsum_int32", lambda a: torch.cumsum(a, 0, dtype=I32), lambda m, n: (m.integers(-3, 4, n, 3),))
 
 
+def fourier_cases():
+    """Transforms of real and complex signals, of even and odd lengths, and arithmetic on spectra."""
+    fft = torch.fft
+    x = lambda m, n: (m.floats(2, n + 1, 6),)
+    for norm in ("backward", "ortho", "forward"):
+        case(f"fft_{norm}", lambda a, norm=norm: torch.view_as_real(fft.fft(a, norm=norm)), x)
+        case(f"ifft_{norm}", lambda a, norm=norm: torch.view_as_real(fft.ifft(fft.fft(a, dim=1), dim=1, norm=norm)), x)
+        case(f"rfft_{norm}", lambda a, norm=norm: torch.view_as_real(fft.rfft(a, dim=1, norm=norm)), x)
+    case("fftn_real_part", lambda a: fft.fftn(a, dim=(1, 2)).real, x)
+    case("fft2_abs", lambda a: torch.abs(fft.fft2(a)), x)
+    case("ifft2", lambda a: fft.ifft2(fft.fft2(a)).real, x)
+    case("irfft", lambda a: fft.irfft(fft.rfft(a, dim=-1) * 0.5, dim=-1), x)
+    case("irfft_odd", lambda a: fft.irfft(fft.rfft(a, dim=-1), n=5, dim=-1), lambda m, n: (m.floats(n, 5),))
+    case("filter", lambda a, b: fft.irfft(fft.rfft(a) * fft.rfft(b)), lambda m, n: (m.floats(n, 8), m.floats(n, 8)))
+    case("scaled_spectrum", lambda a, b: torch.view_as_real(fft.fft(a) * b), lambda m, n: (m.floats(n, 4), m.floats(n, 4)))
+    case("spectrum_sum", lambda a, b: torch.view_as_real(fft.fft(a) + -fft.fft(b) - fft.fft(a * b)), lambda m, n: (m.floats(n, 4), m.floats(n, 4)))
+    case("fft_double", lambda a: fft.fft(a).imag, lambda m, n: (m.floats(n, 6, dtype=torch.float64),))
+
+
+def range_cases():
+    x = lambda m, n: (m.floats(n, 3, 4),)
+    case("log_softmax_far", lambda a: F.log_softmax(a * 100, -1), x)
+    case("any_dims", lambda a: torch.any(a > 1, (0, 2)), x)
+    case("all_dims_keep", lambda a: torch.all(a > -1, (1, -1), keepdim=True), x)
+    case("clamp_tensors", lambda a, b, c: torch.clamp(a, b, c), lambda m, n: (m.floats(n, 3), m.floats(3) - 1, m.floats(1)))
+    case("clamp_max_tensor", lambda a, b: torch.clamp_max(a, b), lambda m, n: (m.floats(n, 3), m.floats(n, 1)))
+    case("clip", lambda a: torch.clip(a, -1, 0.5), x)
+    for reduction in ("none", "mean", "sum"):
+        case(f"mse_{reduction}", lambda a, r=reduction: F.mse_loss(a, a * 0.5, reduction=r), x)
+
+
 def dynamic_shapes(first, second):
     return tuple(
         {d: Dim.AUTO for d, (p, q) in enumerate(zip(a.shape, b.shape)) if p != q} for a, b in zip(first, second)
@@ -345,7 +376,8 @@ def write(directory, name, function, inputs):
 def main():
     directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
-    for build in (index_cases, put_cases, scatter_cases, order_cases, math_cases, binary_cases, arrange_cases, product_cases, stats_cases):
+    for build in (index_cases, put_cases, scatter_cases, order_cases, math_cases, binary_cases, arrange_cases, product_cases, stats_cases,
+                  fourier_cases, range_cases):
         build()
     for name, (function, inputs) in CASES.items():
         if not sys.argv[2:] or name in sys.argv[2:]:

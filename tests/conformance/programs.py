@@ -79,3 +79,12 @@ def check_onnx(name: str, work: Path) -> int:
     for case in cases:
         compare(run_onnxruntime(model, load_file(case.inputs)), case.expected)
     return len(cases)
+
+
+def check_openvino(openvino, name: str, work: Path) -> int:
+    """Export the program and run it in OpenVINO; the number of samples that agreed."""
+    ferry("export", path_of(name), "--to", "openvino", "-o", work / "openvino", "-q", "--no-stateful")
+    cases = samples(name)
+    for case in cases:
+        compare(openvino.run(work / "openvino", case.inputs), case.expected)
+    return len(cases)

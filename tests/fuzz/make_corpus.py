@@ -284,13 +284,58 @@ def make_pt2():
         program = cut(json.loads(archive.read("model/models/model.json")), count)
         weights, constants = (json.loads(archive.read(f"model/data/{kind}/model_{kind}_config.json"))
                               for kind in ("weights", "constants"))
-        used = {next(iter(spec.values())).get(key) for spec in program["graph_module"]["signature"]["input_specs"]
-                for key in ("parameter_name", "buffer_name", "tensor_constant_name")}
-        for payloads in (weights, constants):
-            payloads["config"] = {name: entry | {"path_name": "weight_0"}
-                                  for name, entry in payloads["config"].items() if name in used}
-        text = json.dumps({"program": program, "weights": weights, "constants": constants}, separators=(",", ":"))
-        write("pt2", model_type, text.encode())
+        write_pt2(model_type, program, weights, constants)
+
+
+def write_pt2(name, program, weights, constants):
+    """A program, with the weights that it uses in one file."""
+    used = {next(iter(spec.values())).get(key) for spec in program["graph_module"]["signature"]["input_specs"]
+            for key in ("parameter_name", "buffer_name", "tensor_constant_name")}
+    for payloads in (weights, constants):
+        payloads["config"] = {name: entry | {"path_name": "weight_0"}
+                              for name, entry in payloads["config"].items() if name in used}
+    text = json.dumps({"program": program, "weights": weights, "constants": constants}, separators=(",", ":"))
+    write("pt2", name, text.encode())
+
+
+def make_pt2_writes():
+    """A program that writes in place, through views of every kind."""
+    import torch
+
+    class Writes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.tensor(5))
+            self.register_buffer("table", torch.zeros(4, 6), persistent=False)
+
+        def forward(self, x, mask, index):
+            self.count.add_(1)
+            self.table.index_copy_(0, index, x[:2])
+            y = x.clone()
+            y[:, 1::2] = 1
+            y.narrow(1, 0, 2).t().mul_(2)
+            y.view(-1, 2, 3).movedim(2, 0)[1].fill_(3)
+            y.unfold(1, 2, 2).add_(1)
+            y.split([2, 4], 1)[1].unbind(1)[0].copy_(y[:, 5])
+            y[:4].diagonal(1).zero_()
+            y.masked_fill_(mask, 0.5)
+            y.index_put_((index,), x[:2], accumulate=True)
+            x.unsqueeze(0).squeeze(0)[1:].expand(-1, -1).sub_(y[1:])
+            return y, self.table.as_strided((2, 3), (6, 2), 1) * self.count, x.reshape(-1)
+
+    x, length = torch.zeros(5, 6), torch.export.Dim("n", min=5)
+    program = torch.export.export(Writes(), (x, x > 0, torch.tensor([1, 0])),
+                                  dynamic_shapes=({0: length}, {0: length}, None))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    archive = zipfile.ZipFile(buffer)
+    root = archive.namelist()[0].split("/")[0]
+    document = json.loads(archive.read(f"{root}/models/model.json"))
+    for node in document["graph_module"]["graph"]["nodes"]:
+        node["metadata"] = {}
+    document["graph_module"]["module_call_graph"] = document["graph_module"]["module_call_graph"][:1]
+    write_pt2("writes", document, *(json.loads(archive.read(f"{root}/data/{kind}/model_{kind}_config.json"))
+                                    for kind in ("weights", "constants")))
 
 
 def make_document():
@@ -303,6 +348,92 @@ def make_document():
     write("document", "spaces", b' [ 1 ,\r\n\t{ "a" : 2.0 } ] ')
 
 
+def openvino_net(*layers, constants=()):
+    """A model as (type, opset, inputs, attributes) by layer; inputs are numbers of layers. Constants, lists of
+    int64, come first; all inputs and the layers that nobody reads are its inputs and outputs."""
+    weights = b"".join(struct.pack(f"<{len(values)}q", *values) for values in constants)
+    text, edges, offset, read = "", "", 0, set()
+    rows = []
+    for values in constants:
+        rows.append(("Const", 1, [], {"element_type": "i64", "shape": len(values), "offset": offset,
+                                      "size": 8 * len(values)}))
+        offset += 8 * len(values)
+    rows += layers
+    read = {source for _, _, inputs, _ in rows for source in inputs}
+    rows += [("Result", 1, [number], {}) for number, row in enumerate(rows)
+             if number not in read and row[0] not in ("Assign", "Const")]
+    for number, (kind, opset, inputs, attributes) in enumerate(rows):
+        data = "".join(f' {key}="{value}"' for key, value in attributes.items()).replace("exclude_pad", "exclude-pad")
+        name = f' output_names="out{number}"' if kind == "Result" else ""
+        ports = "".join(f'<port id="{i}"/>' for i in range(len(inputs)))
+        text += f'<layer id="{number}" name="a/l{number}" type="{kind}" version="opset{opset}"{name}><data{data}/>'
+        text += f"<input>{ports}</input>"
+        count = {"Result": 0, "Assign": 0, "VariadicSplit": 2, "TopK": 2}.get(kind, 1)
+        outputs = "".join(f'<port id="{9 + i}" precision="FP32" names="t{number}"/>' for i in range(count))
+        text += f"<output>{outputs}</output></layer>"
+        for i, source in enumerate(inputs):
+            edges += f'<edge from-layer="{source}" from-port="9" to-layer="{number}" to-port="{i}"/>'
+    xml = f'<?xml version="1.0"?><net name="n" version="11"><layers>{text}</layers><edges>{edges}</edges></net>'
+    return xml.encode() + b"\0" + weights
+
+
+def make_openvino():
+    def given(shape, kind="f32"):
+        return ("Parameter", 1, [], {"shape": shape, "element_type": kind})
+
+    def plain(kind, *inputs, opset=1, **attributes):
+        return (kind, opset, list(inputs), attributes)
+
+    window = {"strides": "2,1", "dilations": "1,1", "pads_begin": "1,0", "pads_end": "1,1", "auto_pad": "explicit"}
+    pool = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "1,1", "rounding_type": "floor"}
+    for name, content in {
+        "elementwise": openvino_net(
+            given("?,4"), plain("Abs", 0), plain("Add", 0, 1, auto_broadcast="numpy"), plain("Gelu", 2, opset=7,
+            approximation_mode="TANH"), plain("Swish", 3, opset=4), plain("Clamp", 4, min="-1e3", max=".5"),
+            plain("Less", 5, 0), plain("Select", 6, 5, 0), plain("Convert", 7, destination_type="i32"),
+            plain("Round", 7, opset=5, mode="half_to_even"), plain("Elu", 9, alpha="0.5")),
+        "sizes": openvino_net(
+            given("1..8,?,4"), plain("ShapeOf", 4, opset=3, output_type="i64"), plain("Gather", 5, 0, 1, opset=8),
+            plain("FloorMod", 6, 2), plain("Subtract", 6, 7), plain("Divide", 8, 2), plain("Concat", 3, 9, axis=0),
+            plain("Reshape", 4, 10, special_zero="false"), plain("Unsqueeze", 11, 1),
+            plain("Broadcast", 12, 2, opset=3, mode="bidirectional"), constants=([1], [0], [2], [-1])),
+        "select": openvino_net(
+            given("3,4"), given("3,2", "i64"), plain("GatherElements", 3, 4, opset=6, axis=1),
+            plain("GatherND", 3, 4, opset=8), plain("ScatterElementsUpdate", 3, 4, 5, 0, opset=12, reduction="sum"),
+            plain("ScatterNDUpdate", 3, 4, 6, opset=15, reduction="none"), plain("TopK", 3, 0, opset=11, axis=-1,
+            mode="max", sort="value", index_element_type="i64"), plain("Slice", 3, 1, 0, 0, 0, opset=8),
+            plain("VariadicSplit", 3, 0, 2), plain("ReduceSum", 3, 1, keep_dims="true"), plain("CumSum", 3, 0,
+            opset=3), plain("NonZero", 3, opset=3, output_type="i32"), plain("SoftMax", 3, opset=8, axis=-1),
+            constants=([1], [0], [2, 2])),
+        "attention": openvino_net(
+            given("?,2,?,4"), given("?,1,?,?"), plain("MatMul", 2, 2, transpose_b="true"),
+            plain("ScaledDotProductAttention", 2, 2, 2, 3, opset=13, causal="false"),
+            plain("MVN", 5, 0, opset=6, eps="1e-5", normalize_variance="true", eps_mode="INSIDE_SQRT"),
+            plain("Transpose", 6, 1), constants=([-1], [0, 2, 1, 3])),
+        "image": openvino_net(
+            given("?,4,8,6"), given("4,4,2,2"), given("2,2,2,2,2"), plain("Convolution", 3, 4, **window),
+            plain("GroupConvolution", 3, 5, **window), plain("ConvolutionBackpropData", 3, 4, strides="2,2",
+            output_padding="1,1"),
+            plain("MaxPool", 3, opset=14, dilations="1,1", **pool), plain("AvgPool", 3, opset=14, exclude_pad="true", **pool),
+            plain("Pad", 3, 0, 0, opset=12, pad_mode="constant"), plain("Interpolate", 3, 1, 2, opset=11,
+            mode="linear_onnx", shape_calculation_mode="sizes", coordinate_transformation_mode="half_pixel",
+            nearest_mode="floor"), constants=([0, 0, 1, 2], [9, 5], [2, 3])),
+        "state": openvino_net(
+            given("2,?"), plain("ReadValue", 2, opset=6, variable_id="s", variable_type="f32", variable_shape="2,?"),
+            given("?", "i32"), plain("Gather", 3, 4, 0, opset=8), plain("Concat", 5, 2, axis=1),
+            plain("Assign", 6, opset=6, variable_id="s"), plain("ReLU", 6),
+            constants=([0], [1])),
+        "computed": openvino_net(
+            given("?,4"), ("Const", 1, [], {"element_type": "f32", "shape": "0, 3, 2", "offset": 0, "size": 0}),
+            plain("ShapeOf", 2, opset=3, output_type="i64"), plain("StridedSlice", 3, 0, 0, 0, begin_mask=0, end_mask=1),
+            plain("Convert", 4, destination_type="f32"), plain("Power", 5, 5), plain("Multiply", 6, 5),
+            plain("Subtract", 4, 4), plain("Reshape", 1, 8, special_zero="true"), plain("Tile", 1, 4), constants=([1],)),
+        "entities": b'<!DOCTYPE net [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><net name="&b;" version="11"/>',
+        "nested": b"<a>" * 80,
+    }.items():
+        write("openvino", name, content)
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -312,3 +443,5 @@ if __name__ == "__main__":
     make_config()
     make_document()
     make_pt2()
+    make_openvino()
+    make_pt2_writes()

@@ -56,6 +56,29 @@ static void a_file_appears_only_when_it_is_committed(void **state) {
     unlink(path);
 }
 
+static void a_link_takes_the_place_of_a_file_and_gives_it_back(void **state) {
+    (void)state;
+    char path[512], target[512];
+    snprintf(path, sizeof path, "%s", in_directory("link"));
+    snprintf(target, sizeof target, "%s", in_directory("target"));
+    ferry_error error;
+    OutputFile file;
+    assert_ok(file_write(target, "far", 3, &error), &error);
+    assert_ok(file_write(path, "old", 3, &error), &error);
+    assert_ok(output_symlink(&file, path, "target", &error), &error);
+    assert_content(path, "old");
+    assert_ok(output_commit(&file, &error), &error);
+    assert_content(path, "far");
+    assert_ok(file_write(path, "new", 3, &error), &error);
+    assert_content(path, "new");
+    assert_content(target, "far");
+    assert_ok(output_symlink(&file, path, "target", &error), &error);
+    output_discard(&file);
+    assert_int_equal(scratch_count(directory), 2);
+    unlink(path);
+    unlink(target);
+}
+
 static void a_discarded_file_leaves_nothing_behind(void **state) {
     (void)state;
     const char *path = in_directory("out");
@@ -163,6 +186,7 @@ static void directories_are_made_with_their_parents(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_appears_only_when_it_is_committed),
+        cmocka_unit_test(a_link_takes_the_place_of_a_file_and_gives_it_back),
         cmocka_unit_test(a_discarded_file_leaves_nothing_behind),
         cmocka_unit_test(a_file_that_cannot_be_put_in_place_leaves_nothing),
         cmocka_unit_test(only_regular_files_are_mapped),

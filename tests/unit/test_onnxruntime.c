@@ -111,7 +111,7 @@ static void test_environment_names_library(void **state) {
     unsetenv("FERRY_ONNXRUNTIME");
 }
 
-static bool found(const OrtSearch *search, const char *name) {
+static bool found(const LibrarySearch *search, const char *name) {
     for (size_t i = 0; i < search->files.count; i++) {
         if (strstr(search->files.items[i], name)) return true;
     }
@@ -164,8 +164,8 @@ static void test_search_finds_packages(void **state) {
     const char *cfg = arena_format(&arena, "version = 3\nhome = %s/base/bin\n", directory);
     write_file("prefix/pyvenv.cfg", cfg, strlen(cfg));
     redirect_search(true);
-    OrtSearch search = {0};
-    ort_search_packages(&search);
+    LibrarySearch search = {.kind = &ort_library};
+    search_packages(&search);
     redirect_search(false);
     assert_false(search.arena.failed);
     for (size_t i = 0; i < LIBRARY_COUNT; i++) {
@@ -174,7 +174,7 @@ static void test_search_finds_packages(void **state) {
     assert_false(found(&search, "other.so"));
     assert_contains(search.files.items[0], "venv/");
     assert_contains(search.files.items[1], ".20.0"); /* the newer of the two comes first */
-    ort_search_free(&search);
+    search_free(&search);
 }
 
 static void test_search_reports_places(void **state) {

@@ -72,7 +72,10 @@ static void share_name(void) {
     sum->name = "mul";
 }
 static void make_twice(void) {
-    VEC_PUSH(&program->inputs, (Port){"again", x});
+    VEC_PUSH(&program->inputs, (Port){"again", x, NULL});
+}
+static void write_a_node(void) {
+    program->outputs.items[0].writes = sum;
 }
 static void remove_weight(void) {
     program->weights.count = 0;
@@ -125,6 +128,7 @@ static const struct {
     {foreign_output, FERRY_INTERNAL, "reads a foreign value stranger"},
     {unmade_output, FERRY_INTERNAL, "reads a value before it is made: nobody"},
     {short_tree, FERRY_INTERNAL, "the output structure has another number of leaves"},
+    {write_a_node, FERRY_INTERNAL, "an output writes what is no input or state"},
     {long_tree, FERRY_INTERNAL, "the input structure has another number of leaves"},
     {overflow, FERRY_UNSUPPORTED, "does not fit 64 bits"},
 };

@@ -1,21 +1,12 @@
-/* Finding, loading and checking the ONNX Runtime library.
- *
- * A library that the caller or $FERRY_ONNXRUNTIME names must be usable, or the reason is reported.
- * In a search, what cannot be used is passed over, and the message says what was wrong with it. */
+/* Loading and checking the ONNX Runtime library. */
 #define _GNU_SOURCE
-#include "run/onnxruntime/ort.h"
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "run/library.h"
+#include "run/onnxruntime/ort.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define HOW_TO_INSTALL                                                                             \
-    "install it with `pip install onnxruntime` (from 1.19 on the package holds the library), or "  \
-    "set FERRY_ONNXRUNTIME to the path of libonnxruntime.so or of its directory"
 
 ferry_status ort_check(const OnnxRuntime *runtime, OrtStatus *status, const char *where,
                        const char *what, ferry_error *error) {
@@ -74,9 +65,9 @@ static ferry_status start(OnnxRuntime *runtime, ferry_error *error) {
         runtime->path, "ONNX Runtime has no memory of the CPU", error);
 }
 
-/* `path` is a file, or a name without a slash for the loader to find. The library stays in memory
- * once its environment exists: it keeps threads and destructors that do not survive an unload. */
-static ferry_status load_library(const char *path, OnnxRuntime **out, ferry_error *error) {
+/* The library stays in memory once its environment exists: it keeps threads and destructors that do not
+ * survive an unload. */
+static ferry_status load_library(const char *path, void **out, ferry_error *error) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
@@ -115,109 +106,26 @@ const char *onnxruntime_path(const OnnxRuntime *runtime) {
     return runtime->path;
 }
 
-/* ---- a named library ---- */
+static const char *const loader_names[] = {"libonnxruntime.so", "libonnxruntime.so.1", NULL};
+static const char *const inside[] = {"lib", "capi", "onnxruntime/capi", NULL};
 
-static ferry_status load_from_directory(const char *directory, OnnxRuntime **out,
-                                        ferry_error *error) {
-    OrtSearch search = {0};
-    ort_search_directory(&search, directory);
-    ferry_status status;
-    if (search.arena.failed)
-        status = error_memory(error, directory, 0);
-    else if (search.files.count)
-        status = load_library(search.files.items[0], out, error);
-    else {
-        status = error_set(error, FERRY_RUNTIME_MISSING, directory,
-                           "the directory holds no libonnxruntime.so; " HOW_TO_INSTALL);
-    }
-    ort_search_free(&search);
-    return status;
-}
-
-static ferry_status load_named(const char *library, OnnxRuntime **out, ferry_error *error) {
-    if (path_is_directory(library)) return load_from_directory(library, out, error);
-    if (!path_exists(library)) {
-        return error_set(error, FERRY_RUNTIME_MISSING, library,
-                         "the ONNX Runtime library does not exist; " HOW_TO_INSTALL);
-    }
-    Arena arena = {0};
-    const char *path = strchr(library, '/') ? library : path_join(&arena, ".", library);
-    ferry_status status =
-        arena.failed ? error_memory(error, library, 0) : load_library(path, out, error);
-    arena_free(&arena);
-    return status;
-}
-
-/* ---- the search ---- */
-
-/* What did not work, for the message: the first file that was found but is not usable. */
-static ferry_status report_missing(const OrtSearch *search, const ferry_error *unusable,
-                                   ferry_error *error) {
-    enum { PLACES_LENGTH = 500 };
-    Buffer text = {0};
-    size_t shown = 0;
-    buffer_text(&text, "the system's library path");
-    for (; shown < search->places.count && text.length < PLACES_LENGTH; shown++) {
-        buffer_format(&text, ", %s", search->places.items[shown]);
-    }
-    if (shown < search->places.count) {
-        buffer_format(&text, " and %zu more places", search->places.count - shown);
-    }
-    if (unusable->status != FERRY_OK) {
-        buffer_format(&text, "; not usable: %s: %.200s", unusable->where, unusable->message);
-    }
-    ferry_status status = error_set(error, FERRY_RUNTIME_MISSING, NULL,
-                                    "ONNX Runtime was not found: " HOW_TO_INSTALL "; looked in %s",
-                                    buffer_string(&text));
-    buffer_free(&text);
-    return status;
-}
-
-/* Try one file; the first that is ONNX Runtime but not usable, or not loadable, is remembered. */
-static bool try_library(const char *path, bool expected, OnnxRuntime **out, ferry_error *unusable) {
-    ferry_error failure = {0};
-    if (load_library(path, out, &failure) == FERRY_OK) return true;
-    bool tell = expected || failure.status != FERRY_BAD_FORMAT;
-    if (tell && unusable->status == FERRY_OK) *unusable = failure;
-    return false;
-}
-
-static bool try_all(const OrtSearch *search, OnnxRuntime **out, ferry_error *unusable) {
-    static const char *const loader_names[] = {"libonnxruntime.so", "libonnxruntime.so.1"};
-    for (size_t i = 0; i < sizeof loader_names / sizeof *loader_names; i++) {
-        if (try_library(loader_names[i], false, out, unusable)) return true;
-    }
-    for (size_t i = 0; i < search->files.count; i++) {
-        if (try_library(search->files.items[i], true, out, unusable)) return true;
-    }
-    return false;
-}
-
-static ferry_status load_searched(OnnxRuntime **out, ferry_error *error) {
-    OrtSearch search = {0};
-    ferry_error unusable = {0};
-    ferry_status status = FERRY_OK;
-    ort_search_packages(&search);
-    if (search.arena.failed)
-        status = error_memory(error, NULL, 0);
-    else if (!try_all(&search, out, &unusable))
-        status = report_missing(&search, &unusable, error);
-    ort_search_free(&search);
-    return status;
-}
-
-static ferry_status load_from_environment(const char *library, OnnxRuntime **out,
-                                          ferry_error *error) {
-    ferry_error failure = {0};
-    ferry_status status = load_named(library, out, &failure);
-    if (status == FERRY_OK) return FERRY_OK;
-    return error_set(error, status, failure.where, "FERRY_ONNXRUNTIME: %.900s", failure.message);
-}
+const LibraryKind ort_library = {
+    .title = "ONNX Runtime",
+    .variable = "FERRY_ONNXRUNTIME",
+    .file = "libonnxruntime.so",
+    .loader_names = loader_names,
+    .package = "onnxruntime/capi",
+    .inside = inside,
+    .how_to_install = "install it with `pip install onnxruntime` (from 1.19 on the package holds "
+                      "the library), or "
+                      "set FERRY_ONNXRUNTIME to the path of libonnxruntime.so or of its directory",
+    .search_more = ort_search_node,
+    .load = load_library,
+};
 
 ferry_status onnxruntime_load(const char *library, OnnxRuntime **out, ferry_error *error) {
-    *out = NULL;
-    if (library) return load_named(library, out, error);
-    const char *named = getenv("FERRY_ONNXRUNTIME");
-    if (named && *named) return load_from_environment(named, out, error);
-    return load_searched(out, error);
+    void *loaded;
+    ferry_status status = library_load(&ort_library, library, &loaded, error);
+    *out = loaded;
+    return status;
 }

@@ -8,7 +8,7 @@
 #define RUN_ONNXRUNTIME_ORT_H
 
 #include "base/arena.h"
-#include "base/vec.h"
+#include "run/library.h"
 #include "run/onnxruntime.h"
 
 #include <stddef.h>
@@ -150,22 +150,9 @@ ferry_dtype ort_dtype(int element_type);
 /* True for a version string from "1.17" on. */
 bool ort_version_accepted(const char *version);
 
-/* ---- search.c ---- */
+/* ---- node.c ---- */
 
-/* Library files that may be ONNX Runtime, in the order to try them, and the places that were
- * searched, as text for a message. */
-typedef struct OrtSearch {
-    Arena arena;
-    VEC(const char *) files;
-    VEC(const char *) places;
-} OrtSearch;
-
-/* Look in `directory` and where a release or a Python package keeps the library below it. */
-void ort_search_directory(OrtSearch *search, const char *directory);
-
-/* Look in the Python environments and node_modules that belong to this process's surroundings. */
-void ort_search_packages(OrtSearch *search);
-
-void ort_search_free(OrtSearch *search);
+/* Look in the node_modules of the current directory and its parents. */
+void ort_search_node(LibrarySearch *search);
 
 #endif

@@ -1,39 +1,20 @@
 /* One run: the caller's tensors are lent to the runtime, what it computes is copied out once. */
 #include "run/onnxruntime/ort.h"
-#include "base/buffer.h"
 #include "base/error.h"
+#include "run/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- inputs ---- */
 
-static ferry_status missing_input(const ferry_tensors *inputs, const char *name,
-                                  ferry_error *error) {
-    Buffer given = {0};
-    for (size_t i = 0; i < ferry_tensors_count(inputs) && given.length < 600; i++) {
-        buffer_format(&given, "%s%s", i ? ", " : "", ferry_tensors_at(inputs, i)->name);
-    }
-    ferry_status status = error_set(error, FERRY_INVALID_ARGUMENT, name,
-                                    "the model's input \"%s\" was not given; given: %s", name,
-                                    given.length ? buffer_string(&given) : "nothing");
-    buffer_free(&given);
-    return status;
-}
-
 static ferry_status lend_input(const OnnxSession *session, const ferry_tensors *inputs,
                                size_t index, OrtValue **out, ferry_error *error) {
     static char nothing; /* a tensor without elements may have no data */
     const OnnxRuntime *runtime = session->runtime;
     const char *name = session->inputs[index];
-    const ferry_tensor *tensor = ferry_tensors_find(inputs, name);
-    if (!tensor) return missing_input(inputs, name, error);
-    if (tensor->dtype != session->input_dtypes[index]) {
-        return error_set(error, FERRY_INVALID_ARGUMENT, name,
-                         "the model's input \"%s\" is %s, the tensor given is %s", name,
-                         ferry_dtype_name(session->input_dtypes[index]),
-                         ferry_dtype_name(tensor->dtype));
-    }
+    const ferry_tensor *tensor;
+    TRY(inputs_find(inputs, name, session->input_dtypes[index], &tensor, error));
     return ort_check(runtime,
                      runtime->api->CreateTensorWithDataAsOrtValue(
                          runtime->memory, tensor->data ? tensor->data : &nothing,

@@ -220,6 +220,11 @@ static ferry_status give_outputs(Run *run, ferry_tensors *outputs) {
 
 ferry_status reference_run(Program *program, const ferry_tensors *inputs, Pool *pool,
                            ferry_tensors **outputs, ferry_error *error) {
+    if (program->states.count) {
+        return error_set(error, FERRY_UNSUPPORTED, program->states.items[0].name,
+                         "the reference runtime keeps no state between runs: export with "
+                         "--no-stateful");
+    }
     Run run = {.program = program, .pool = pool, .error = error};
     ferry_tensors *results = ferry_tensors_new();
     ferry_status status = results ? run_start(&run) : error_memory(error, "the outputs", 0);

@@ -40,3 +40,34 @@ void families_register(Registry *registry) {
             registry_add(registry, EXTENSION_FAMILY, family->model_type, family);
     }
 }
+
+/* Letters to insert, remove or change to get from one name to the other (Levenshtein). */
+static size_t edit_distance(const char *a, const char *b) {
+    size_t row[64], length = strlen(b);
+    if (length >= sizeof row / sizeof *row) return SIZE_MAX;
+    for (size_t j = 0; j <= length; j++) row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < length; j++) {
+            size_t changed = diagonal + (a[i] != b[j]);
+            size_t moved = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = changed < moved ? changed : moved;
+        }
+    }
+    return row[length];
+}
+
+const char *families_nearest(const Registry *registry, const char *wanted) {
+    const char *best = "llama";
+    size_t least = SIZE_MAX;
+    const Extensions *families = &registry->lists[EXTENSION_FAMILY];
+    for (size_t i = 0; i < families->count; i++) {
+        size_t distance = edit_distance(wanted, families->items[i].name);
+        if (distance >= least) continue;
+        best = families->items[i].name;
+        least = distance;
+    }
+    return best;
+}

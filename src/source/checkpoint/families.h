@@ -8,4 +8,7 @@ extern const Family decoder_families[]; /* decoder.c: rotary positions */
 extern const Family gpt_families[];     /* gpt.c: gpt2, gpt_neox, bloom, falcon, opt, ... */
 extern const Family encoder_families[]; /* bert.c: bert and its relatives, modernbert */
 
+/* The registered model type that is most like a misspelt or unknown one. */
+const char *families_nearest(const Registry *registry, const char *wanted);
+
 #endif

@@ -1,6 +1,6 @@
 /* The services of model.h, but for the configuration (config.c), the activations (activation.c) and the
  * list of families (families.c). */
-#include "source/checkpoint/model.h"
+#include "source/checkpoint/families.h"
 #include "base/error.h"
 
 #include <inttypes.h>
@@ -382,29 +382,22 @@ static void order_inputs(Model *m) {
     program->input_tree = tree_tuple(&program->arena, pair, 2);
 }
 
-/* Names near a misspelt or unknown model type, by common letters. */
-static const char *nearest_type(const Registry *registry, const char *wanted) {
-    const char *best = "llama";
-    size_t best_length = 0;
-    const Extensions *families = &registry->lists[EXTENSION_FAMILY];
-    for (size_t i = 0; i < families->count; i++) {
-        const char *candidate = families->items[i].name;
-        size_t common = 0;
-        while (candidate[common] && candidate[common] == wanted[common]) common++;
-        if (common <= best_length) continue;
-        best = candidate;
-        best_length = common;
-    }
-    return best;
-}
-
 static ferry_status unknown_type(const Checkpoint *cp, const Registry *registry,
                                  ferry_error *error) {
     return error_set(
         error, FERRY_UNSUPPORTED, cp->directory,
         "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
         "`ferry models`): export the model with torch.export and give ferry the .pt2",
-        cp->model_type, nearest_type(registry, cp->model_type));
+        cp->model_type, families_nearest(registry, cp->model_type));
+}
+
+/* What a call in Transformers would return besides, because the configuration says so. */
+static void note_omitted_results(Model *m) {
+    static const char *const keys[] = {"output_attentions", "output_hidden_states"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (config_bool_or(m, keys[i], false))
+            model_note(m, "%s sets %s: the program does not return them", m->config_path, keys[i]);
+    }
 }
 
 static void reject_quantized(Model *m) {
@@ -455,6 +448,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
     choose_task(&m);
     family->build(&m);
     order_inputs(&m);
+    note_omitted_results(&m);
     config_check_unread(&m);
     if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);

@@ -1,5 +1,8 @@
 /* What the parts of the reader share: the state, nodes as they are in the file, and values that may be
- * known while reading. */
+ * known while reading.
+ *
+ * OpenVINO's reader tells its layers as nodes with the inputs and attributes of ONNX, where ONNX has the
+ * same operator, and shares all of this. */
 #ifndef SOURCE_ONNX_IMPORT_H
 #define SOURCE_ONNX_IMPORT_H
 
@@ -32,7 +35,7 @@ typedef struct OnnxAttr {
     const char *name;
     OnnxAttrKind kind;
     int64_t integer;
-    float number;
+    double number;
     const char *string;
     ProtoReader message;  /* the whole attribute */
     ProtoReader tensor;   /* a TensorProto */
@@ -107,6 +110,9 @@ bool import_numbers(Import *im, ProtoReader message, uint32_t number, uint32_t w
 /* A NodeProto; inputs are resolved. */
 bool import_parse_node(Import *im, ProtoReader message, OnnxNode *node);
 
+/* Bools in a file may be any byte; those that are handed on are 0 or 1. NULL when memory is exhausted. */
+const Recipe *import_bools(Import *im, const Recipe *recipe);
+
 /* A TensorProto: its name, and a value that has a recipe and, when it is small, known numbers. */
 OnnxValue *import_parse_tensor(Import *im, ProtoReader message);
 
@@ -114,7 +120,7 @@ OnnxValue *import_parse_tensor(Import *im, ProtoReader message);
 
 const OnnxAttr *import_attr(Import *im, const OnnxNode *node, const char *name, OnnxAttrKind kind);
 int64_t import_int(Import *im, const OnnxNode *node, const char *name, int64_t otherwise);
-float import_float(Import *im, const OnnxNode *node, const char *name, float otherwise);
+double import_float(Import *im, const OnnxNode *node, const char *name, double otherwise);
 const char *import_string(Import *im, const OnnxNode *node, const char *name,
                           const char *otherwise);
 
@@ -169,6 +175,18 @@ void import_give_same(const OnnxNode *node, OnnxValue *value);
 
 /* Read one node. */
 void import_node(Import *im, ProtoReader message);
+
+/* Make the outputs of a node whose rule is found: `im->node`, whose attributes are checked. */
+void import_apply(Import *im);
+
+/* ---- the signature (onnx_read.c) ---- */
+
+/* A size by the name or expression in `text`; any other text is the name of a size. */
+const Sym *import_size(Import *im, const char *text);
+
+/* The names of the ports, when all of them are there: "input.X" and "output.X" become X, and two outputs
+ * of one name are refused. */
+void import_name_ports(Import *im);
 
 /* A new node of the program. */
 #define import_op(im, op, ...)                                                                     \
@@ -290,5 +308,9 @@ void read_pad(Import *im, const OnnxNode *node);
 void read_pool(Import *im, const OnnxNode *node);
 /* read_resize.c */
 void read_resize(Import *im, const OnnxNode *node);
+
+/* The interpolation `op` of input 0 by the factors of input 2 or to the sizes of input 3; `sizes` receives
+ * the height and width. */
+void import_resize(Import *im, const OnnxNode *node, Op op, const Sym **sizes, bool corners);
 
 #endif

@@ -41,7 +41,7 @@ const char *import_text(Import *im, const ProtoField *field) {
     return arena_string_n(&im->arena, (const char *)field->bytes, field->length);
 }
 
-static bool number(ProtoReader *reader, uint32_t wire, uint64_t *value) {
+static bool next_number(ProtoReader *reader, uint32_t wire, uint64_t *value) {
     size_t size = wire == 1 ? 8 : 4;
     if (wire == 0) return reader->next < reader->end && proto_varint(reader, value);
     return reader->next < reader->end && proto_fixed(reader, size, value);
@@ -60,7 +60,7 @@ static bool walk_numbers(ProtoReader message, uint32_t field_number, uint32_t wi
             ++*count;
         } else if (field.wire == 2) {
             ProtoReader packed = proto_reader(field.bytes, field.length);
-            for (; number(&packed, wire, &value); ++*count) {
+            for (; next_number(&packed, wire, &value); ++*count) {
                 if (out) out[*count] = value;
             }
             if (packed.failed) return false;
@@ -84,9 +84,11 @@ bool import_numbers(Import *im, ProtoReader message, uint32_t field_number, uint
 
 static void take_attr_field(Import *im, const ProtoField *field, OnnxAttr *attr) {
     uint32_t bits = (uint32_t)field->value;
+    float number;
+    memcpy(&number, &bits, sizeof bits);
     switch (field->number) {
     case ATTRIBUTE_NAME: attr->name = import_text(im, field); break;
-    case ATTRIBUTE_F: memcpy(&attr->number, &bits, sizeof bits); break;
+    case ATTRIBUTE_F: attr->number = (double)number; break;
     case ATTRIBUTE_I: attr->integer = (int64_t)field->value; break;
     case ATTRIBUTE_S: attr->string = import_text(im, field); break;
     case ATTRIBUTE_T:
@@ -132,7 +134,7 @@ int64_t import_int(Import *im, const OnnxNode *node, const char *name, int64_t o
     return attr ? attr->integer : otherwise;
 }
 
-float import_float(Import *im, const OnnxNode *node, const char *name, float otherwise) {
+double import_float(Import *im, const OnnxNode *node, const char *name, double otherwise) {
     const OnnxAttr *attr = import_attr(im, node, name, ONNX_FLOAT);
     return attr ? attr->number : otherwise;
 }

@@ -172,7 +172,7 @@ static void declare_symbols(Import *im, ProtoReader message) {
 }
 
 /* An expression of sizes that other inputs have; any other text is the name of a size. */
-static const Sym *symbolic_size(Import *im, const char *text) {
+const Sym *import_size(Import *im, const char *text) {
     SymTable *symbols = &im->b.program->symbols;
     const Sym *size;
     if (sym_parse(symbols, text, false, &size, NULL) == FERRY_OK) return size;
@@ -200,7 +200,7 @@ static void take_input(Import *im, ProtoReader message) {
             if (import_ok(im)) shape[rank] = build_const(&im->b, value);
         } else {
             if (!*param) param = arena_format(&im->arena, "%s_dim_%u", info.name, rank);
-            shape[rank] = symbolic_size(im, param);
+            shape[rank] = import_size(im, param);
         }
         rank++;
     }
@@ -249,7 +249,7 @@ static Port *find_port(Port *ports, size_t count, const char *prefix, const char
 
 /* An input and an output of one name are told apart by prefixes in a model, where names are unique;
  * as ports of a program they need none. */
-static void name_ports(Program *program) {
+static void name_twins(Program *program) {
     static const char prefix[] = "input.";
     for (size_t i = 0; i < program->inputs.count; i++) {
         Port *input = &program->inputs.items[i];
@@ -275,6 +275,11 @@ static void refuse_twins(Import *im) {
     map_free(&names);
 }
 
+void import_name_ports(Import *im) {
+    refuse_twins(im);
+    if (import_ok(im)) name_twins(im->b.program);
+}
+
 /* ---- putting it together ---- */
 
 static void read_graph(Import *im, ProtoReader graph) {
@@ -287,8 +292,7 @@ static void read_graph(Import *im, ProtoReader graph) {
     each(im, graph, GRAPH_OUTPUT, take_output);
     if (import_ok(im) && im->b.program->outputs.count == 0)
         import_bad(im, "the graph has no output");
-    refuse_twins(im);
-    if (import_ok(im)) name_ports(im->b.program);
+    import_name_ports(im);
 }
 
 /* The dtype of the computation, when the model does not say: that of the first weight of floats. */

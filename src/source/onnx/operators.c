@@ -281,7 +281,16 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-static bool check_node(Import *im, const OnnxNode *node) {
+static bool check_attributes(Import *im, const OnnxNode *node) {
+    for (uint32_t i = 0; i < node->attr_count; i++) {
+        const char *name = node->attrs[i].name;
+        if (has_word(node->rule->attributes, name)) continue;
+        return import_unsupported(im, "the attribute \"%s\" is not supported", name);
+    }
+    return true;
+}
+
+static bool check_inputs(Import *im, const OnnxNode *node) {
     const OnnxOperator *rule = node->rule;
     for (uint32_t i = 0; i < rule->least; i++) {
         if (!import_input(node, i)) return import_bad(im, "input %u is missing", i);
@@ -289,11 +298,6 @@ static bool check_node(Import *im, const OnnxNode *node) {
     if (rule->most && node->input_count > rule->most) {
         return import_bad(im, "expected at most %u inputs, found %u", rule->most,
                           node->input_count);
-    }
-    for (uint32_t i = 0; i < node->attr_count; i++) {
-        const char *name = node->attrs[i].name;
-        if (has_word(rule->attributes, name)) continue;
-        return import_unsupported(im, "the attribute \"%s\" is not supported", name);
     }
     return true;
 }
@@ -323,16 +327,22 @@ void import_explain(Import *im) {
     import_fail(im, status, "%s", message);
 }
 
+void import_apply(Import *im) {
+    const OnnxNode *node = im->node;
+    if (!check_inputs(im, node)) return;
+    im->b.scope = scope_of(im, node);
+    node->rule->read(im, node);
+    if (import_ok(im) && im->b.program->symbols.overflow) build_finish(&im->b);
+    import_explain(im);
+}
+
 void import_node(Import *im, ProtoReader message) {
     OnnxNode node;
     im->node = NULL;
     if (!import_parse_node(im, message, &node)) return;
     node.rule = find_operator(im, &node);
-    if (!node.rule || !check_node(im, &node)) return;
-    im->b.scope = scope_of(im, &node);
-    node.rule->read(im, &node);
-    if (import_ok(im) && im->b.program->symbols.overflow) build_finish(&im->b);
-    import_explain(im);
+    if (!node.rule || !check_attributes(im, &node)) return;
+    import_apply(im);
     register_outputs(im, &node);
     im->node = NULL;
 }

@@ -46,7 +46,8 @@ void read_constant(Import *im, const OnnxNode *node) {
         give_numbers(im, node, FERRY_I64, 0, &bits, 1);
     } else if (strcmp(attr->name, "value_float") == 0 && attr->kind == ONNX_FLOAT) {
         uint64_t bits = 0;
-        memcpy(&bits, &attr->number, sizeof attr->number);
+        const float number = (float)attr->number;
+        memcpy(&bits, &number, sizeof number);
         give_numbers(im, node, FERRY_F32, 0, &bits, 1);
     } else if (strcmp(attr->name, "value_ints") == 0 && attr->kind == ONNX_INTS) {
         give_numbers(im, node, FERRY_I64, 1, attr->list, attr->count);

@@ -111,7 +111,7 @@ void read_clip(Import *im, const OnnxNode *node) {
 void read_alpha(Import *im, const OnnxNode *node) {
     double otherwise = node->rule->op == OP_ELU ? 1 : 0.01;
     const OnnxAttr *attr = import_attr(im, node, "alpha", ONNX_FLOAT);
-    Arg alpha = arg_float(attr ? (double)attr->number : otherwise);
+    Arg alpha = arg_float(attr ? attr->number : otherwise);
     Value *x = import_tensor(im, node, 0);
     import_give(im, node, 0, import_op(im, node->rule->op, arg_tensor(x), alpha));
 }

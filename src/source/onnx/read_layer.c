@@ -11,9 +11,9 @@ void read_matmul(Import *im, const OnnxNode *node) {
     import_give(im, node, 0, build_matmul(&im->b, x, y));
 }
 
-static Value *scaled(Import *im, Value *x, float factor) {
-    if (factor == 1.0F) return x;
-    return import_op(im, OP_MUL_SCALAR, arg_tensor(x), arg_float((double)factor));
+static Value *scaled(Import *im, Value *x, double factor) {
+    if (factor == 1) return x;
+    return import_op(im, OP_MUL_SCALAR, arg_tensor(x), arg_float(factor));
 }
 
 /* alpha A B + beta C; a linear layer where it has the form of one. */
@@ -21,7 +21,7 @@ void read_gemm(Import *im, const OnnxNode *node) {
     Builder *b = &im->b;
     Value *x = import_tensor(im, node, 0), *y = import_tensor(im, node, 1);
     Value *bias = import_tensor(im, node, 2);
-    float alpha = import_float(im, node, "alpha", 1), beta = import_float(im, node, "beta", 1);
+    double alpha = import_float(im, node, "alpha", 1), beta = import_float(im, node, "beta", 1);
     bool transpose_x = import_int(im, node, "transA", 0) != 0;
     bool transpose_y = import_int(im, node, "transB", 0) != 0;
     if (!import_ok(im)) return;
@@ -31,7 +31,7 @@ void read_gemm(Import *im, const OnnxNode *node) {
     }
     if (transpose_x) x = build_transpose(b, x, 0, 1);
     bool fits = !bias || (bias->rank == 1 && bias->shape[0] == y->shape[0]);
-    if (transpose_y && fits && alpha == 1.0F && beta == 1.0F) {
+    if (transpose_y && fits && alpha == 1 && beta == 1) {
         import_give(im, node, 0, build_linear(b, x, y, bias));
         return;
     }
@@ -46,7 +46,7 @@ void read_gemm(Import *im, const OnnxNode *node) {
 void read_norm(Import *im, const OnnxNode *node) {
     Value *x = import_tensor(im, node, 0), *weight = import_tensor(im, node, 1);
     Value *bias = import_tensor(im, node, 2);
-    double eps = (double)import_float(im, node, "epsilon", 1e-5F);
+    double eps = import_float(im, node, "epsilon", (double)1e-5F);
     uint32_t axis;
     if (!import_require_int(im, node, "stash_type", 1)) return;
     if (!import_ok(im) || !import_axis(im, import_int(im, node, "axis", -1), x->rank, &axis))

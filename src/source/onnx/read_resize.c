@@ -10,7 +10,7 @@
 typedef struct Resize {
     const char *mode, *coordinates, *nearest;
     bool antialias, exclude_outside;
-    float coefficient; /* of cubic interpolation */
+    double coefficient; /* of cubic interpolation */
 } Resize;
 
 static Resize parse(Import *im, const OnnxNode *node) {
@@ -20,7 +20,7 @@ static Resize parse(Import *im, const OnnxNode *node) {
         .nearest = import_string(im, node, "nearest_mode", "round_prefer_floor"),
         .antialias = import_int(im, node, "antialias", 0) != 0,
         .exclude_outside = import_int(im, node, "exclude_outside", 0) != 0,
-        .coefficient = import_float(im, node, "cubic_coeff_a", -0.75F),
+        .coefficient = import_float(im, node, "cubic_coeff_a", -0.75),
     };
 }
 
@@ -44,8 +44,8 @@ static Op find_op(const Resize *resize) {
     if (!centred && !is(resize->coordinates, "align_corners")) return OP_COUNT;
     if (is(resize->mode, "linear") && plain) return OP_UPSAMPLE_BILINEAR;
     if (!is(resize->mode, "cubic")) return OP_COUNT;
-    if (plain && resize->coefficient == -0.75F) return OP_UPSAMPLE_BICUBIC;
-    bool wide = resize->antialias && resize->exclude_outside && resize->coefficient == -0.5F;
+    if (plain && resize->coefficient == -0.75) return OP_UPSAMPLE_BICUBIC;
+    bool wide = resize->antialias && resize->exclude_outside && resize->coefficient == -0.5;
     return wide ? OP_UPSAMPLE_BICUBIC_AA : OP_COUNT;
 }
 
@@ -123,30 +123,40 @@ static bool is_one_pixel(const Resize *resize, const Sym *size) {
            (!sym_is_const(size) ? size->lower <= 1 : size->value == 1);
 }
 
-void read_resize(Import *im, const OnnxNode *node) {
+void import_resize(Import *im, const OnnxNode *node, Op op, const Sym **sizes, bool corners) {
     Value *x = import_tensor(im, node, 0);
-    const Resize resize = parse(im, node);
-    const Op op = find_op(&resize);
-    const Sym *sizes[2];
     Arg factors[2] = {arg_none(), arg_none()};
     if (!import_ok(im)) return;
     const OnnxValue *scales = import_input(node, 2);
     bool has_factors = scales && scales->recipe && recipe_count(scales->recipe) > 0;
-    if (op == OP_COUNT || x->rank != 4 || (!has_factors && !import_input(node, 3))) {
-        import_unsupported(im, "this form of interpolation (%s, %s, %s) or rank %u", resize.mode,
-                           resize.coordinates, resize.nearest, x->rank);
+    if (x->rank != 4 || (!has_factors && !import_input(node, 3))) {
+        import_unsupported(im, "this form of interpolation (neither sizes nor factors), or rank %u",
+                           x->rank);
         return;
     }
     if (!(has_factors ? by_factors(im, node, x, sizes, factors) : by_sizes(im, node, x, sizes)))
         return;
-    if (op != OP_UPSAMPLE_NEAREST &&
-        (is_one_pixel(&resize, sizes[0]) || is_one_pixel(&resize, sizes[1])))
-        import_unsupported(im, "\"pytorch_half_pixel\" where the result may be one pixel");
     const Arg size = arg_syms(&im->b, sizes, 2);
-    bool corners = is(resize.coordinates, "align_corners");
     bool nearest = op == OP_UPSAMPLE_NEAREST || op == OP_UPSAMPLE_NEAREST_EXACT;
     import_give(im, node, 0,
                 nearest ? import_op(im, op, arg_tensor(x), size, factors[0], factors[1])
                         : import_op(im, op, arg_tensor(x), size, arg_bool(corners), factors[0],
                                     factors[1]));
+}
+
+void read_resize(Import *im, const OnnxNode *node) {
+    const Resize resize = parse(im, node);
+    const Op op = find_op(&resize);
+    const Sym *sizes[2];
+    if (!import_ok(im)) return;
+    if (op == OP_COUNT) {
+        import_unsupported(im, "this form of interpolation (%s, %s, %s)", resize.mode,
+                           resize.coordinates, resize.nearest);
+        return;
+    }
+    import_resize(im, node, op, sizes, is(resize.coordinates, "align_corners"));
+    if (!import_ok(im)) return;
+    if (op != OP_UPSAMPLE_NEAREST &&
+        (is_one_pixel(&resize, sizes[0]) || is_one_pixel(&resize, sizes[1])))
+        import_unsupported(im, "\"pytorch_half_pixel\" where the result may be one pixel");
 }

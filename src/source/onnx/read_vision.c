@@ -142,7 +142,7 @@ void read_batch_norm(Import *im, const OnnxNode *node) {
     for (uint32_t i = 0; i < 5; i++) args[i] = arg_tensor(import_tensor(im, node, i));
     args[5] = args[8] = arg_bool(false);
     args[6] = arg_float(0);
-    args[7] = arg_float((double)import_float(im, node, "epsilon", 1e-5F));
+    args[7] = arg_float(import_float(im, node, "epsilon", (double)1e-5F));
     import_give(im, node, 0, build_op(&im->b, OP_BATCH_NORM, args, 9));
 }
 
@@ -150,7 +150,7 @@ void read_batch_norm(Import *im, const OnnxNode *node) {
 void read_instance_norm(Import *im, const OnnxNode *node) {
     Value *x = import_tensor(im, node, 0), *weight = import_tensor(im, node, 1);
     Value *bias = import_tensor(im, node, 2);
-    double eps = (double)import_float(im, node, "epsilon", 1e-5F);
+    double eps = import_float(im, node, "epsilon", (double)1e-5F);
     Arg groups = arg_sym(build_dim(&im->b, x, 1));
     import_give(im, node, 0,
                 import_op(im, OP_GROUP_NORM, arg_tensor(x), groups, arg_tensor(weight),

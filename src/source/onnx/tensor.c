@@ -205,8 +205,7 @@ static const Recipe *find_data(Import *im, ProtoReader message, const OnnxTensor
     return tensor->raw ? raw_recipe(im, tensor) : typed_recipe(im, message, tensor);
 }
 
-/* A bool in a file may be any byte; one that is handed on is 0 or 1. */
-static const Recipe *normalize_bools(Import *im, const Recipe *recipe) {
+const Recipe *import_bools(Import *im, const Recipe *recipe) {
     uint64_t count = recipe_count(recipe), i = 0;
     while (i < count && recipe->parts[0].base[i] <= 1) i++;
     if (i == count) return recipe;
@@ -223,7 +222,7 @@ OnnxValue *import_parse_tensor(Import *im, ProtoReader message) {
     while (import_ok(im) && proto_next(&fields, &field)) take_field(im, &field, &tensor);
     if (!import_ok(im) || !take_type(im, message, &tensor)) return NULL;
     const Recipe *recipe = find_data(im, message, &tensor);
-    if (recipe && tensor.dtype == FERRY_BOOL) recipe = normalize_bools(im, recipe);
+    if (recipe && tensor.dtype == FERRY_BOOL) recipe = import_bools(im, recipe);
     OnnxValue *value = ARENA_NEW(&im->arena, OnnxValue);
     if (!recipe || !value) return import_memory(im), NULL;
     *value =

@@ -48,13 +48,41 @@ bool reader_is_complex(Reader *r, const char *name) {
     return name && schema_is_complex(doc_get(types, name));
 }
 
-/* The call of the node that made a view, for making it again or writing through it. */
-static Call view_call(Reader *r, const Binding *binding) {
-    const char *target = doc_text(doc_get(binding->node, "target"));
-    Call call = {.r = r, .b = &r->b, .node = binding->node};
-    if (target && strncmp(target, "torch.ops.", 10) == 0) target += 10;
-    call.how = target ? translate_row(r, binding->node, target) : NULL;
-    return call;
+/* Views of views are followed to their base: a file could make that endless. */
+enum { MAX_VIEW_DEPTH = 256, MAX_REMADE = 1 << 20 };
+
+void reader_alias(Reader *r, Binding *view, Binding *base) {
+    view->storage = base->storage;
+    view->version = base->storage->version;
+    view->base = base;
+    view->depth = base->depth + 1;
+    if (view->depth > MAX_VIEW_DEPTH) {
+        reader_fail(r, FERRY_UNSUPPORTED, "a view of a view more than %d times over",
+                    MAX_VIEW_DEPTH);
+    }
+}
+
+static void count_step(Reader *r) {
+    if (r->remade++ > MAX_REMADE)
+        reader_fail(r, FERRY_UNSUPPORTED, "more than %d writes through views", MAX_REMADE);
+}
+
+/* A view of what its base is now. */
+static Value *remake(Reader *r, const Binding *view) {
+    Call call = {.r = r, .b = &r->b, .node = view->node, .how = view->how};
+    count_step(r);
+    view->how->translate(&call);
+    return view->output < call.result_count ? call.results[view->output] : view->value;
+}
+
+/* The base of a view after `value` was written through it. */
+static Value *write_back(Reader *r, const Binding *view, Value *value) {
+    Call call = {.r = r, .b = &r->b, .node = view->node, .how = view->how};
+    count_step(r);
+    if (view->how->write_back)
+        return view->how->write_back(&call, view->base->value, value, view->output);
+    return reader_fail(r, FERRY_UNSUPPORTED, "writing through %s is not supported",
+                       view->how->target);
 }
 
 /* Bring a binding up to the version of its storage. */
@@ -62,13 +90,7 @@ static void refresh(Reader *r, Binding *binding) {
     if (binding->version == binding->storage->version || !build_ok(&r->b)) return;
     if (!binding->base) return;
     refresh(r, binding->base);
-    if (!binding->node) {
-        binding->value = binding->base->value;
-    } else {
-        Call call = view_call(r, binding);
-        call.how->translate(&call);
-        if (binding->output < call.result_count) binding->value = call.results[binding->output];
-    }
+    binding->value = remake(r, binding);
     binding->version = binding->storage->version;
 }
 
@@ -94,18 +116,9 @@ void reader_write(Reader *r, const char *name, Value *value) {
         binding->value = value;
         binding->version = version;
         if (!binding->base) break;
-        Binding *base = binding->base;
-        refresh(r, base);
-        if (binding->node) {
-            Call call = view_call(r, binding);
-            if (!call.how->write_back) {
-                reader_fail(r, FERRY_UNSUPPORTED, "writing through %s is not supported",
-                            call.how->target);
-                return;
-            }
-            value = call.how->write_back(&call, base->value, value, binding->output);
-        }
-        binding = base;
+        value = write_back(r, binding, value);
+        r->fills = false;
+        binding = binding->base;
     }
     binding->storage->version = version;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_MAJOR = 8 };
+enum { SCHEMA_MAJOR = 8, MAX_INFLATED = 64 << 20, MAX_PARSED = 768 << 20 };
 
 bool pt2_probe(const char *path) {
     unsigned char start[4];
@@ -44,7 +44,7 @@ static ferry_status find_program(Pt2 *pt2, const ZipEntry **out, const char **na
     size_t length = strlen(prefix);
     *out = entry(pt2, "models/model.json");
     *name = "model";
-    for (size_t i = 0; !*out && i < pt2->zip.count; i++) {
+    for (size_t i = 0; (!*out || found) && i < pt2->zip.count; i++) {
         const ZipEntry *candidate = &pt2->zip.entries[i];
         size_t end = strlen(candidate->name);
         if (strncmp(candidate->name, prefix, length) != 0 || end < length + 5) continue;
@@ -57,10 +57,28 @@ static ferry_status find_program(Pt2 *pt2, const ZipEntry **out, const char **na
                      "expected one program in models/, found %zu", found);
 }
 
+/* About how much memory a parsed document takes. */
+static uint64_t parsed_size(const unsigned char *bytes, uint64_t length) {
+    enum { OBJECT = 256, ARRAY = 128, VALUE = 64 };
+    uint64_t size = 0;
+    for (uint64_t i = 0; i < length; i++)
+        size += bytes[i] == '{' ? OBJECT : bytes[i] == '[' ? ARRAY : bytes[i] == ',' ? VALUE : 0;
+    return size;
+}
+
+/* A stored document is as large as the file that it comes in; a compressed one could be anything. */
 static ferry_status read_json(Pt2 *pt2, const ZipEntry *from, const Doc **out, ferry_error *error) {
-    const unsigned char *bytes;
-    TRY(zip_bytes(&pt2->zip, from, &pt2->arena, &bytes, error));
+    const unsigned char *bytes = NULL;
     const char *where = arena_format(&pt2->arena, "%s: %s", pt2->path, from->name);
+    bool large = from->deflated && from->size > MAX_INFLATED;
+    if (!large) TRY(zip_bytes(&pt2->zip, from, &pt2->arena, &bytes, error));
+    if (large || (from->deflated && parsed_size(bytes, from->size) > MAX_PARSED)) {
+        return error_set(
+            error, FERRY_UNSUPPORTED, where,
+            "expected a document of moderate size, found one that expands from %" PRIu64
+            " to %" PRIu64 " bytes: save the program without compression",
+            from->packed, from->size);
+    }
     TRY(doc_parse(where, bytes, from->size, &pt2->arena, out, error));
     if (doc_is_object(*out)) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, where, "expected a JSON object, found %s",

@@ -42,62 +42,6 @@ static void translate_eye(Call *c) {
     result_set(c, 0, promote_to(c, equal, meta.dtype));
 }
 
-typedef struct Diagonal {
-    uint32_t first, second;
-    int64_t offset;
-    const Sym *length;
-} Diagonal;
-
-static Diagonal read_diagonal(Call *c, const Value *self) {
-    TensorMeta meta = result_meta(c, 0);
-    Diagonal diagonal = {.first = take_dim(c, "dim1", 0, self->rank),
-                         .second = take_dim(c, "dim2", 1, self->rank)};
-    diagonal.offset = take_int(c, take_has(c, "diagonal") ? "diagonal" : "offset", 0);
-    diagonal.length = meta.rank ? meta.sizes[meta.rank - 1] : build_const(c->b, 0);
-    return diagonal;
-}
-
-/* The two dimensions moved behind the others. */
-static void diagonal_order(const Diagonal *diagonal, uint32_t rank, int64_t *dims) {
-    uint32_t next = 0;
-    for (uint32_t d = 0; d < rank; d++) {
-        if (d != diagonal->first && d != diagonal->second) dims[next++] = d;
-    }
-    dims[next++] = diagonal->first;
-    dims[next] = diagonal->second;
-}
-
-static Arg diagonal_indices(Call *c, const Diagonal *diagonal, uint32_t rank) {
-    Value *items[FERRY_MAX_RANK] = {NULL}, *steps = numbers(c, diagonal->length);
-    int64_t offset = diagonal->offset;
-    items[rank - 2] = plus(c, steps, build_const(c->b, offset < 0 ? -offset : 0));
-    items[rank - 1] = plus(c, steps, build_const(c->b, offset > 0 ? offset : 0));
-    return arg_tensors(c->b, items, rank);
-}
-
-static void translate_diagonal(Call *c) {
-    Value *self = take_self(c);
-    int64_t dims[FERRY_MAX_RANK];
-    Diagonal diagonal = read_diagonal(c, self);
-    if (!build_ok(c->b) || self->rank < 2) return;
-    diagonal_order(&diagonal, self->rank, dims);
-    const Arg args[] = {arg_tensor(build_permute(c->b, self, dims)),
-                        diagonal_indices(c, &diagonal, self->rank)};
-    result_set(c, 0, build_op(c->b, OP_INDEX, args, 2));
-}
-
-static Value *write_diagonal(Call *c, Value *base, Value *updated, uint32_t index) {
-    int64_t dims[FERRY_MAX_RANK], back[FERRY_MAX_RANK] = {0};
-    Diagonal diagonal = read_diagonal(c, base);
-    (void)index;
-    if (!build_ok(c->b)) return base;
-    diagonal_order(&diagonal, base->rank, dims);
-    for (uint32_t d = 0; d < base->rank; d++) back[dims[d]] = d;
-    const Arg args[] = {arg_tensor(build_permute(c->b, base, dims)),
-                        diagonal_indices(c, &diagonal, base->rank), arg_tensor(updated)};
-    return build_permute(c->b, build_op(c->b, OP_INDEX_PUT, args, 3), back);
-}
-
 /* A vector on the diagonal of a matrix of zeros. */
 static void translate_diag_embed(Call *c) {
     Value *self = take_self(c);
@@ -172,53 +116,6 @@ static void translate_roll(Call *c) {
     }
     for (uint32_t i = 0; i < count && i < named; i++) x = roll(c, x, (int)dims[i], shifts[i]);
     result_set(c, 0, x);
-}
-
-/* Windows of `size` elements at distances of `step`: a new last dimension. */
-static void translate_unfold(Call *c) {
-    Value *self = take_self(c);
-    TensorMeta meta = result_meta(c, 0);
-    uint32_t dim = take_dim(c, "dimension", 0, self->rank);
-    int64_t step = take_int(c, "step", 1);
-    const Sym *size = take_sym(c, "size", 1);
-    if (!build_ok(c->b) || meta.rank != self->rank + 1) return;
-    Value *starts = build_scalar(c->b, OP_MUL_SCALAR, numbers(c, meta.sizes[dim]), (double)step);
-    Value *places = build_add(c->b, build_unsqueeze(c->b, starts, 1), numbers(c, size));
-    Value *flat = build_view(c->b, places, (const Sym *const[]){build_const(c->b, -1)}, 1);
-    const Sym *wide[FERRY_MAX_RANK];
-    int64_t dims[FERRY_MAX_RANK];
-    uint32_t rank = 0;
-    for (uint32_t d = 0; d < self->rank; d++) {
-        wide[rank++] = d == dim ? meta.sizes[dim] : self->shape[d];
-        if (d == dim) wide[rank++] = size;
-    }
-    for (uint32_t d = 0; d < rank; d++) dims[d] = d <= dim ? d : d + 1;
-    dims[rank - 1] = dim + 1;
-    Value *windows = build_view(c->b, select_along(c, self, dim, flat), wide, rank);
-    result_set(c, 0, build_permute(c->b, windows, dims));
-}
-
-/* Sizes and strides over a dense tensor: each element by its place. */
-static void translate_as_strided(Call *c) {
-    Value *self = take_self(c),
-          *places = build_scalar_tensor(c->b, take_sym(c, "storage_offset", 0), FERRY_I64);
-    const Sym *size[FERRY_MAX_RANK], *stride[FERRY_MAX_RANK];
-    TensorMeta meta = reader_meta(c->r, take_tensor_name(c, "self"));
-    uint32_t rank = take_syms(c, "size", size, FERRY_MAX_RANK);
-    take_syms(c, "stride", stride, FERRY_MAX_RANK);
-    if (!build_ok(c->b)) return;
-    if (!schema_is_contiguous(&c->b->program->symbols, &meta)) {
-        take_fail(c, FERRY_UNSUPPORTED, "as_strided of a tensor that is not contiguous");
-        return;
-    }
-    for (uint32_t d = 0; d < rank; d++) {
-        const Arg product[] = {arg_tensor(numbers(c, size[d])), arg_sym(stride[d])};
-        Value *steps = build_op(c->b, OP_MUL_SCALAR, product, 2);
-        places = build_add(c->b, build_unsqueeze(c->b, places, -1), steps);
-    }
-    Value *flat = build_view(c->b, self, (const Sym *const[]){build_const(c->b, -1)}, 1);
-    const Arg args[] = {arg_tensor(flat), arg_tensors(c->b, &places, 1)};
-    result_set(c, 0, build_op(c->b, OP_INDEX, args, 2));
 }
 
 /* ---- broadcasting ---- */
@@ -300,14 +197,12 @@ const Translation translate_arrange[] = {
     SIMPLE("aten.triu.default", translate_triangle),
     SIMPLE("aten.eye.default", translate_eye),
     SIMPLE("aten.eye.m", translate_eye),
-    {"aten.diagonal.default", translate_diagonal, OP_COUNT, ALIAS_ALWAYS, write_diagonal},
     SIMPLE("aten.diag_embed.default", translate_diag_embed),
     SIMPLE("aten.diag.default", translate_diag),
     SIMPLE("aten.flip.default", translate_flip),
     SIMPLE("aten.roll.default", translate_roll),
-    READ_ONLY_VIEW("aten.unfold.default", translate_unfold),
-    READ_ONLY_VIEW("aten.as_strided.default", translate_as_strided),
-    READ_ONLY_VIEW("aten.broadcast_tensors.default", translate_broadcast_tensors),
+    {"aten.broadcast_tensors.default", translate_broadcast_tensors, OP_COUNT, ALIAS_ALWAYS,
+     write_expanded},
     READ_ONLY_VIEW("aten.meshgrid.indexing", translate_meshgrid),
     READ_ONLY_VIEW("aten.meshgrid.default", translate_meshgrid),
     SIMPLE("aten.linspace.default", translate_linspace),

@@ -95,15 +95,16 @@ static void translate_shift(Call *c) {
 
 /* ---- gates ---- */
 
-/* One half, times the sigmoid of the other. */
+/* One half, times the sigmoid of the other, rounded once. */
 static void translate_glu(Call *c) {
-    Value *self = take_tensor(c, "self");
+    Value *self = promote_to_compute(c, take_tensor(c, "self"));
     uint32_t dim = take_dim(c, "dim", -1, self->rank);
     const Sym *size = build_dim(c->b, self, (int)dim);
     const Sym *half = sym_floordiv(&c->b->program->symbols, size, build_const(c->b, 2));
     Value *first = build_slice(c->b, self, (int)dim, build_const(c->b, 0), half);
     Value *second = build_slice(c->b, self, (int)dim, half, size);
-    result_set(c, 0, build_mul(c->b, first, build_unary(c->b, OP_SIGMOID, second)));
+    Value *gated = build_mul(c->b, first, build_unary(c->b, OP_SIGMOID, second));
+    result_set(c, 0, promote_to(c, gated, result_dtype(c)));
 }
 
 /* The weight is of one element or one per channel, dimension 1. */

@@ -13,6 +13,7 @@ static Value *with_scalar(Call *c, Op op, Value *x, Arg scalar) {
 static Arg negated(Call *c, Arg scalar) {
     if (scalar.kind == VALUE_FLOAT) return arg_float(-scalar.number);
     if (scalar.kind == VALUE_BOOL) return arg_int(c->b, -(int64_t)scalar.boolean);
+    if (scalar.kind != VALUE_INT) return scalar; /* missing: the operation refuses it */
     return arg_sym(sym_sub(&c->b->program->symbols, build_const(c->b, 0), scalar.integer));
 }
 
@@ -29,9 +30,18 @@ static Value *scaled_other(Call *c, Value *other) {
     return one ? other : with_scalar(c, OP_MUL_SCALAR, other, alpha);
 }
 
-/* add, sub, mul and div of a tensor and a tensor or number, in the dtype of the result. */
+/* The dtype in which self and other are combined: that of the result, except in place, where the result
+ * has self's and other may be wider. */
+static ferry_dtype arithmetic_dtype(Call *c) {
+    ferry_dtype result = result_dtype(c);
+    if (!ferry_dtype_is_float(result) || !take_is_tensor(c, "other")) return result;
+    ferry_dtype both = promote_types(take_tensor(c, "self"), take_tensor(c, "other"), NULL);
+    return ferry_dtype_is_float(both) ? both : result;
+}
+
+/* add, sub, mul and div of a tensor and a tensor or number. */
 static void translate_arithmetic(Call *c) {
-    ferry_dtype dtype = result_dtype(c);
+    ferry_dtype dtype = arithmetic_dtype(c);
     Value *self = promote_to(c, take_tensor(c, "self"), dtype);
     Op op = c->how->op;
     if (take_is_tensor(c, "other")) {
@@ -152,6 +162,16 @@ static void translate_clamp(Call *c) {
     result_set(c, 0, build_clamp(c->b, self, low, high));
 }
 
+/* Bounds that are tensors. */
+static void translate_clamp_tensors(Call *c) {
+    ferry_dtype dtype = result_dtype(c);
+    Value *result = promote_to(c, take_tensor(c, "self"), dtype);
+    Value *low = take_optional_tensor(c, "min"), *high = take_optional_tensor(c, "max");
+    if (low) result = build_binary(c->b, OP_MAXIMUM, result, promote_to(c, low, dtype));
+    if (high) result = build_binary(c->b, OP_MINIMUM, result, promote_to(c, high, dtype));
+    result_set(c, 0, result);
+}
+
 /* hardtanh, relu6: clamp between two numbers. */
 static void translate_hardtanh(Call *c) {
     Arg low = arg_float(take_float(c, "min_val", -1)),
@@ -249,9 +269,10 @@ static void translate_copy(Call *c) {
         result_set(c, 0, build_expand(c->b, source, self->shape, self->rank));
 }
 
+/* fill and zero. */
 static void translate_fill(Call *c) {
-    Value *self = take_tensor(c, "self");
-    result_set(c, 0, build_expand(c->b, operand(c, "value", self->dtype), self->shape, self->rank));
+    Value *self = take_tensor(c, "self"), *value = operand(c, "value", self->dtype);
+    result_set(c, 0, build_expand(c->b, value, self->shape, self->rank));
 }
 
 static Value *write_same(Call *c, Value *base, Value *updated, uint32_t index) {
@@ -326,6 +347,11 @@ const Translation translate_elementwise[] = {
     SIMPLE("aten.pow.Tensor_Scalar", translate_pow),
     SIMPLE("aten.pow.Scalar", translate_scalar_pow),
     SIMPLE("aten.clamp.default", translate_clamp),
+    SIMPLE("aten.clip.default", translate_clamp),
+    SIMPLE("aten.clamp.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clip.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clamp_min.Tensor", translate_clamp_tensors),
+    SIMPLE("aten.clamp_max.Tensor", translate_clamp_tensors),
     SIMPLE("aten.clamp_min.default", translate_clamp),
     SIMPLE("aten.clamp_max.default", translate_clamp),
     SIMPLE("aten.where.self", translate_where),
@@ -337,6 +363,7 @@ const Translation translate_elementwise[] = {
     SIMPLE("aten.copy.default", translate_copy),
     SIMPLE("aten.fill.Tensor", translate_fill),
     SIMPLE("aten.fill.Scalar", translate_fill),
+    SIMPLE("aten.zero.default", translate_fill),
     CONVERSION("aten.to.dtype"),
     CONVERSION("aten.to.device"),
     CONVERSION("aten.to.dtype_layout"),
@@ -351,6 +378,6 @@ const Translation translate_elementwise[] = {
     SAME("aten.detach.default"),
     SAME("aten.alias.default"),
     SAME("aten.lift_fresh.default"),
-    {"aten.contiguous.default", translate_pass, OP_COUNT, ALIAS_CONTIGUOUS, write_same},
+    {"aten.contiguous.default", translate_pass, OP_COUNT, ALIAS_SAME_VALUE, write_same},
     {0},
 };

@@ -136,7 +136,12 @@ static void translate_upsample(Call *c) {
 }
 
 static void translate_grid_sampler(Call *c) {
-    const Arg args[] = {arg_tensor(take_tensor(c, "input")), arg_tensor(take_tensor(c, "grid")),
+    Value *input = take_tensor(c, "input");
+    if (build_ok(c->b) && input->rank == 5) {
+        take_fail(c, FERRY_UNSUPPORTED, "expected images [N, C, H, W], found volumes of rank 5");
+        return;
+    }
+    const Arg args[] = {arg_tensor(input), arg_tensor(take_tensor(c, "grid")),
                         arg_int(c->b, take_int(c, "interpolation_mode", 0)),
                         arg_int(c->b, take_int(c, "padding_mode", 0)),
                         arg_bool(take_bool(c, "align_corners", false))};

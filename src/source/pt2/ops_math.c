@@ -178,34 +178,35 @@ static Value *make_square(Call *c, Value *x) {
 typedef struct Function {
     const char *name; /* between "aten." and ".default" */
     Value *(*make)(Call *c, Value *x);
+    bool stepwise; /* ATen rounds to half precision after each step, not once */
 } Function;
 
 static const Function functions[] = {
-    {"trunc", make_trunc},
-    {"fix", make_trunc},
-    {"expm1", make_expm1},
-    {"log1p", make_log1p},
-    {"log2", make_log2},
-    {"log10", make_log10},
-    {"exp2", make_exp2},
-    {"tan", make_tan},
-    {"asin", make_asin},
-    {"acos", make_acos},
-    {"sinh", make_sinh},
-    {"cosh", make_cosh},
-    {"asinh", make_asinh},
-    {"acosh", make_acosh},
-    {"atanh", make_atanh},
-    {"erfinv", make_erfinv},
-    {"hardsigmoid", make_hardsigmoid},
-    {"mish", make_mish},
-    {"log_sigmoid", make_logsigmoid},
-    {"selu", make_selu},
-    {"celu", make_celu},
-    {"softsign", make_softsign},
-    {"tanhshrink", make_tanhshrink},
-    {"threshold", make_threshold},
-    {"square", make_square},
+    {"trunc", make_trunc, false},
+    {"fix", make_trunc, false},
+    {"expm1", make_expm1, false},
+    {"log1p", make_log1p, false},
+    {"log2", make_log2, false},
+    {"log10", make_log10, false},
+    {"exp2", make_exp2, false},
+    {"tan", make_tan, false},
+    {"asin", make_asin, false},
+    {"acos", make_acos, false},
+    {"sinh", make_sinh, false},
+    {"cosh", make_cosh, false},
+    {"asinh", make_asinh, false},
+    {"acosh", make_acosh, false},
+    {"atanh", make_atanh, false},
+    {"erfinv", make_erfinv, false},
+    {"hardsigmoid", make_hardsigmoid, false},
+    {"mish", make_mish, false},
+    {"log_sigmoid", make_logsigmoid, false},
+    {"selu", make_selu, false},
+    {"celu", make_celu, false},
+    {"softsign", make_softsign, true},
+    {"tanhshrink", make_tanhshrink, true},
+    {"threshold", make_threshold, false},
+    {"square", make_square, false},
 };
 
 static void translate_function(Call *c) {
@@ -215,7 +216,8 @@ static void translate_function(Call *c) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         if (strlen(functions[i].name) != length || strncmp(functions[i].name, name, length) != 0)
             continue;
-        result_set(c, 0, functions[i].make(c, x));
+        Value *start = functions[i].stepwise ? x : promote_to_compute(c, x);
+        result_set(c, 0, promote_to(c, functions[i].make(c, start), x->dtype));
     }
 }
 

@@ -44,11 +44,14 @@ static void translate_any(Call *c) {
     bool all =
         strncmp(c->how->target, "aten.all", 8) == 0 || strstr(c->how->target, "_is_all_true");
     if (all) x = build_unary(c->b, OP_NOT, x);
-    if (take_has(c, "dim")) {
-        uint32_t dim = take_dim(c, "dim", 0, x->rank);
-        x = build_reduce(c->b, OP_ANY, x, (int)dim, take_bool(c, "keepdim", false));
-    } else {
-        while (build_ok(c->b) && x->rank > 0) x = build_reduce(c->b, OP_ANY, x, -1, false);
+    int64_t dims[FERRY_MAX_RANK];
+    uint32_t rank = x->rank, count = take_has(c, "dim") ? take_ints(c, "dim", dims, rank) : 0;
+    bool keepdim = take_bool(c, "keepdim", false);
+    for (uint32_t d = rank; d-- > 0;) { /* from the last one on: the others keep their places */
+        bool chosen = count == 0;
+        for (uint32_t i = 0; i < count; i++)
+            chosen |= dims[i] == (int64_t)d || dims[i] + rank == (int64_t)d;
+        if (chosen) x = build_reduce(c->b, OP_ANY, x, (int)d, keepdim);
     }
     result_set(c, 0, all ? build_unary(c->b, OP_NOT, x) : x);
 }
@@ -83,9 +86,32 @@ static void translate_cumsum(Call *c) {
 
 static void translate_softmax(Call *c) {
     Value *self = promote_to(c, take_tensor(c, "self"), result_dtype(c));
-    Value *result = build_softmax(c->b, self, (int)take_dim(c, "dim", 0, self->rank));
-    bool logarithm = strstr(c->how->target, "log_softmax") != NULL;
-    result_set(c, 0, logarithm ? build_unary(c->b, OP_LOG, result) : result);
+    result_set(c, 0, build_softmax(c->b, self, (int)take_dim(c, "dim", 0, self->rank)));
+}
+
+/* x - max - log sum exp(x - max): finite where the softmax itself would be 0. */
+static void translate_log_softmax(Call *c) {
+    ferry_dtype dtype = result_dtype(c);
+    Value *self = promote_to(c, take_tensor(c, "self"), dtype == FERRY_F64 ? dtype : FERRY_F32);
+    int dim = (int)take_dim(c, "dim", 0, self->rank);
+    Value *shifted = build_sub(c->b, self, build_reduce(c->b, OP_AMAX, self, dim, true));
+    Value *total = build_reduce(c->b, OP_SUM, build_unary(c->b, OP_EXP, shifted), dim, true);
+    Value *result = build_sub(c->b, shifted, build_unary(c->b, OP_LOG, total));
+    result_set(c, 0, promote_to(c, result, dtype));
+}
+
+/* reduction 0: none, 1: mean, 2: sum */
+static void translate_mse_loss(Call *c) {
+    ferry_dtype dtype = result_dtype(c);
+    int64_t reduction = take_int(c, "reduction", 1);
+    Value *error = build_sub(c->b, promote_to(c, take_tensor(c, "self"), dtype),
+                             promote_to(c, take_tensor(c, "target"), dtype));
+    Value *squares = build_mul(c->b, error, error);
+    if (reduction != 0) {
+        squares = build_view(c->b, squares, (const Sym *const[]){build_const(c->b, -1)}, 1);
+        squares = build_reduce(c->b, reduction == 1 ? OP_MEAN : OP_SUM, squares, 0, false);
+    }
+    result_set(c, 0, squares);
 }
 
 #define SIMPLE(target, function)                                                                   \
@@ -108,16 +134,19 @@ const Translation translate_reduce[] = {
     {"aten.max.dim", translate_extremum_dim, OP_AMAX, ALIAS_NEVER, NULL},
     {"aten.min.dim", translate_extremum_dim, OP_AMIN, ALIAS_NEVER, NULL},
     SIMPLE("aten.any.dim", translate_any),
+    SIMPLE("aten.any.dims", translate_any),
+    SIMPLE("aten.all.dims", translate_any),
     SIMPLE("aten.any.default", translate_any),
     SIMPLE("aten.all.dim", translate_any),
     SIMPLE("aten.all.default", translate_any),
     SIMPLE("aten._is_all_true.default", translate_any),
     SIMPLE("aten.argmax.default", translate_argmax),
     SIMPLE("aten.argmin.default", translate_argmax),
+    SIMPLE("aten.mse_loss.default", translate_mse_loss),
     SIMPLE("aten.cumsum.default", translate_cumsum),
     SIMPLE("aten.softmax.int", translate_softmax),
     SIMPLE("aten._softmax.default", translate_softmax),
-    SIMPLE("aten.log_softmax.int", translate_softmax),
-    SIMPLE("aten._log_softmax.default", translate_softmax),
+    SIMPLE("aten.log_softmax.int", translate_log_softmax),
+    SIMPLE("aten._log_softmax.default", translate_log_softmax),
     {0},
 };

@@ -72,6 +72,13 @@ static void translate_unflatten(Call *c) {
     result_set(c, 0, build_view(c->b, self, size, rank));
 }
 
+/* ravel, atleast_2d and the like: the file says what becomes of the sizes. */
+static void translate_declared(Call *c) {
+    Value *self = take_self(c);
+    TensorMeta meta = result_meta(c, 0);
+    result_set(c, 0, build_view(c->b, self, meta.sizes, meta.rank));
+}
+
 static void translate_unsqueeze(Call *c) {
     Value *self = take_self(c);
     result_set(c, 0, build_unsqueeze(c->b, self, (int)take_int(c, "dim", 0)));
@@ -100,58 +107,33 @@ static void translate_squeeze(Call *c) {
     result_set(c, 0, squeeze_dims(c, self, drop));
 }
 
-/* ---- permutations ---- */
-
-/* The permutation of a call, for a tensor of `rank` dimensions. */
-static void read_permutation(Call *c, uint32_t rank, int64_t *dims) {
-    const char *target = c->how->target;
-    for (uint32_t d = 0; d < rank; d++) dims[d] = d;
-    if (strcmp(target, "aten.permute.default") == 0) {
-        uint32_t count = take_ints(c, "dims", dims, FERRY_MAX_RANK);
-        if (count != rank)
-            take_fail(c, FERRY_BAD_FORMAT, "expected %u dimensions, found %u", rank, count);
-        for (uint32_t d = 0; d < rank; d++) dims[d] += dims[d] < 0 ? rank : 0;
-    } else if (strcmp(target, "aten.transpose.int") == 0) {
-        uint32_t first = take_dim(c, "dim0", 0, rank), second = take_dim(c, "dim1", 0, rank);
-        dims[first] = second;
-        dims[second] = first;
-    } else {
-        for (uint32_t d = 0; d < rank; d++) dims[d] = rank - 1 - d; /* t, numpy_T */
-    }
-}
-
-static void translate_permute(Call *c) {
-    Value *self = take_self(c);
-    int64_t dims[FERRY_MAX_RANK];
-    read_permutation(c, self->rank, dims);
-    result_set(c, 0, build_permute(c->b, self, dims));
-}
-
-static Value *write_permuted(Call *c, Value *base, Value *updated, uint32_t index) {
-    int64_t dims[FERRY_MAX_RANK], back[FERRY_MAX_RANK] = {0};
-    (void)index;
-    read_permutation(c, base->rank, dims);
-    for (uint32_t d = 0; d < base->rank && build_ok(c->b); d++) back[dims[d]] = d;
-    return build_permute(c->b, updated, back);
-}
-
-static void translate_movedim(Call *c) {
-    Value *self = take_self(c);
-    uint32_t from = take_dim(c, "source", 0, self->rank),
-             to = take_dim(c, "destination", 0, self->rank);
-    int64_t dims[FERRY_MAX_RANK], next = 0;
-    for (uint32_t d = 0; d < self->rank; d++) {
-        if (d == to)
-            dims[d] = from;
-        else {
-            if (next == from) next++;
-            dims[d] = next++;
-        }
-    }
-    result_set(c, 0, build_permute(c->b, self, dims));
-}
-
 /* ---- broadcasting and joining ---- */
+
+void check_overlap(Call *c) {
+    if (c->r->fills) return;
+    reader_fail(c->r, FERRY_UNSUPPORTED,
+                "writes through %s, which shows some elements more than once: what is left is not "
+                "defined",
+                c->how->target);
+}
+
+/* Elements that are shown more than once were all given one number: the first will do. */
+Value *write_expanded(Call *c, Value *base, Value *updated, uint32_t index) {
+    (void)index;
+    if (!build_ok(c->b)) return base;
+    bool repeated = false;
+    while (updated->rank > base->rank && build_ok(c->b)) {
+        repeated |= !sym_is_value(updated->shape[0], 1);
+        updated = build_select(c->b, updated, 0, 0);
+    }
+    for (uint32_t d = 0; d < base->rank && build_ok(c->b); d++) {
+        if (!sym_is_value(base->shape[d], 1) || sym_is_value(updated->shape[d], 1)) continue;
+        repeated = true;
+        updated = build_slice(c->b, updated, (int)d, build_const(c->b, 0), build_const(c->b, 1));
+    }
+    if (repeated) check_overlap(c);
+    return updated;
+}
 
 static void translate_expand(Call *c) {
     Value *self = take_self(c);
@@ -261,13 +243,11 @@ static void translate_repeat_interleave(Call *c) {
 #define RESHAPE(target, function)                                                                  \
     { target, function, OP_COUNT, ALIAS_ALWAYS, write_reshaped }
 #define DENSE_RESHAPE(target, function)                                                            \
-    { target, function, OP_COUNT, ALIAS_CONTIGUOUS, write_reshaped }
-#define PERMUTATION(target)                                                                        \
-    { target, translate_permute, OP_COUNT, ALIAS_ALWAYS, write_permuted }
+    { target, function, OP_COUNT, ALIAS_RESHAPE, write_reshaped }
 #define SIMPLE(target, function)                                                                   \
     { target, function, OP_COUNT, ALIAS_NEVER, NULL }
-#define READ_ONLY_VIEW(target, function)                                                           \
-    { target, function, OP_COUNT, ALIAS_ALWAYS, NULL }
+#define EXPANSION(target, function)                                                                \
+    { target, function, OP_COUNT, ALIAS_ALWAYS, write_expanded }
 
 const Translation translate_shape[] = {
     RESHAPE("aten.view.default", translate_view),
@@ -276,19 +256,18 @@ const Translation translate_shape[] = {
     DENSE_RESHAPE("aten.reshape_as.default", translate_view_as),
     RESHAPE("aten.view_as.default", translate_view_as),
     DENSE_RESHAPE("aten.flatten.using_ints", translate_flatten),
+    DENSE_RESHAPE("aten.ravel.default", translate_declared),
+    RESHAPE("aten.atleast_1d.default", translate_declared),
+    RESHAPE("aten.atleast_2d.default", translate_declared),
+    RESHAPE("aten.atleast_3d.default", translate_declared),
     RESHAPE("aten.unflatten.int", translate_unflatten),
     RESHAPE("aten.unsqueeze.default", translate_unsqueeze),
     RESHAPE("aten.squeeze.dim", translate_squeeze),
     RESHAPE("aten.squeeze.dims", translate_squeeze),
     RESHAPE("aten.squeeze.default", translate_squeeze),
-    PERMUTATION("aten.permute.default"),
-    PERMUTATION("aten.transpose.int"),
-    PERMUTATION("aten.t.default"),
-    PERMUTATION("aten.numpy_T.default"),
-    READ_ONLY_VIEW("aten.movedim.int", translate_movedim),
-    READ_ONLY_VIEW("aten.expand.default", translate_expand),
-    READ_ONLY_VIEW("aten.expand_as.default", translate_expand_as),
-    READ_ONLY_VIEW("aten.broadcast_to.default", translate_expand),
+    EXPANSION("aten.expand.default", translate_expand),
+    EXPANSION("aten.expand_as.default", translate_expand_as),
+    EXPANSION("aten.broadcast_to.default", translate_expand),
     SIMPLE("aten.cat.default", translate_cat),
     SIMPLE("aten.concat.default", translate_cat),
     SIMPLE("aten.stack.default", translate_stack),

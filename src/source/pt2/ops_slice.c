@@ -1,6 +1,8 @@
 /* Translations of slices and pieces of tensors, with the way back of a write through each. */
 #include "source/pt2/reader.h"
 
+#include <string.h>
+
 /* ---- slices ---- */
 
 /* Does an argument count from the end? The program was traced for one sign of it; where the range
@@ -73,6 +75,7 @@ static Value *replace_range(Call *c, Value *base, Value *updated, uint32_t dim, 
 static Value *write_sliced(Call *c, Value *base, Value *updated, uint32_t index) {
     Range range = read_range(c, base);
     (void)index;
+    if (!build_ok(c->b)) return base;
     if (range.step != 1) {
         const Arg places[] = {arg_sym(range.start), arg_sym(range.end), arg_int(c->b, range.step),
                               arg_dtype(FERRY_I64)};
@@ -83,25 +86,28 @@ static Value *write_sliced(Call *c, Value *base, Value *updated, uint32_t index)
     return replace_range(c, base, updated, range.dim, range.start, range.end);
 }
 
-static void translate_narrow(Call *c) {
-    Value *self = take_self(c);
-    uint32_t dim = take_dim(c, "dim", 0, self->rank);
-    const Sym *start = take_sym(c, "start", 0);
-    const Sym *end = sym_add(&c->b->program->symbols, start, take_sym(c, "length", 0));
-    result_set(c, 0, build_slice(c->b, self, (int)dim, start, end));
+static Range read_narrow(Call *c, const Value *self) {
+    Range range = {.dim = take_dim(c, "dim", 0, self->rank), .step = 1};
+    range.start = from_front(c, "start", 0, build_dim(c->b, self, (int)range.dim));
+    range.end = sym_add(&c->b->program->symbols, range.start, take_sym(c, "length", 0));
+    return range;
 }
 
-/* slice_scatter: the write of a slice, as an operation. */
-static void translate_slice_scatter(Call *c) {
-    Value *self = take_self(c), *source = take_tensor(c, "src");
-    Range range = read_range(c, self);
-    if (range.step != 1) {
-        take_fail(c, FERRY_UNSUPPORTED, "slice_scatter with a step");
-        return;
-    }
-    result_set(c, 0,
-               replace_range(c, self, promote_to(c, source, self->dtype), range.dim, range.start,
-                             range.end));
+static void translate_narrow(Call *c) {
+    Value *self = take_self(c);
+    Range range = read_narrow(c, self);
+    result_set(c, 0, build_slice(c->b, self, (int)range.dim, range.start, range.end));
+}
+
+static Value *write_narrow(Call *c, Value *base, Value *updated, uint32_t index) {
+    Range range = read_narrow(c, base);
+    (void)index;
+    return replace_range(c, base, updated, range.dim, range.start, range.end);
+}
+
+void translate_scatter_view(Call *c) {
+    Value *self = take_self(c), *source = promote_to(c, take_tensor(c, "src"), self->dtype);
+    if (build_ok(c->b)) result_set(c, 0, c->how->write_back(c, self, source, 0));
 }
 
 /* The index of a select, counted from the front. */
@@ -126,13 +132,16 @@ static Value *write_selected(Call *c, Value *base, Value *updated, uint32_t posi
     return replace_range(c, base, build_unsqueeze(c->b, updated, (int)dim), dim, index, end);
 }
 
-static void translate_select_scatter(Call *c) {
-    Value *self = take_self(c),
-          *source = promote_to(c, take_tensor(c, "src"), take_tensor(c, "self")->dtype);
-    result_set(c, 0, write_selected(c, self, source, 0));
-}
-
 /* ---- splitting ---- */
+
+/* The dimension that is split: hsplit, vsplit and dsplit have it in their names. */
+static uint32_t split_dim(Call *c, uint32_t rank) {
+    static const char *const named[] = {"aten.vsplit", "aten.hsplit", "aten.dsplit"};
+    for (uint32_t d = 0; d < 3; d++) {
+        if (strncmp(c->how->target, named[d], strlen(named[d])) == 0) return d < rank ? d : 0;
+    }
+    return take_dim(c, "dim", 0, rank);
+}
 
 /* The sizes of the pieces, as the file's types of the results give them. */
 static uint32_t piece_sizes(Call *c, uint32_t dim, const Sym **sizes) {
@@ -151,7 +160,7 @@ static uint32_t piece_sizes(Call *c, uint32_t dim, const Sym **sizes) {
 static void translate_split(Call *c) {
     Value *self = take_self(c);
     const Sym *sizes[64];
-    uint32_t dim = take_dim(c, "dim", 0, self->rank), count = piece_sizes(c, dim, sizes);
+    uint32_t dim = split_dim(c, self->rank), count = piece_sizes(c, dim, sizes);
     const Arg args[] = {arg_tensor(self), arg_syms(c->b, sizes, count), arg_int(c->b, dim)};
     Node *node = build_node(c->b, OP_SPLIT, args, 3);
     for (uint32_t i = 0; node && i < count; i++) result_set(c, i, node->outputs[i]);
@@ -159,7 +168,7 @@ static void translate_split(Call *c) {
 
 static Value *write_piece(Call *c, Value *base, Value *updated, uint32_t index) {
     const Sym *sizes[64];
-    uint32_t dim = take_dim(c, "dim", 0, base->rank), count = piece_sizes(c, dim, sizes);
+    uint32_t dim = split_dim(c, base->rank), count = piece_sizes(c, dim, sizes);
     const Sym *start = build_const(c->b, 0);
     for (uint32_t i = 0; i < index && i < count; i++)
         start = sym_add(&c->b->program->symbols, start, sizes[i]);
@@ -181,20 +190,30 @@ static Value *write_unbound(Call *c, Value *base, Value *updated, uint32_t index
                          build_const(c->b, index), build_const(c->b, (int64_t)index + 1));
 }
 
-#define SIMPLE(target, function)                                                                   \
-    { target, function, OP_COUNT, ALIAS_NEVER, NULL }
 #define PIECES(target)                                                                             \
     { target, translate_split, OP_COUNT, ALIAS_ALWAYS, write_piece }
 
 const Translation translate_slices[] = {
     {"aten.slice.Tensor", translate_slice, OP_COUNT, ALIAS_ALWAYS, write_sliced},
-    {"aten.narrow.default", translate_narrow, OP_COUNT, ALIAS_ALWAYS, NULL},
+    {"aten.narrow.default", translate_narrow, OP_COUNT, ALIAS_ALWAYS, write_narrow},
     {"aten.select.int", translate_select, OP_COUNT, ALIAS_ALWAYS, write_selected},
-    SIMPLE("aten.slice_scatter.default", translate_slice_scatter),
-    SIMPLE("aten.select_scatter.default", translate_select_scatter),
+    {"aten.slice_scatter.default", translate_scatter_view, OP_COUNT, ALIAS_NEVER, write_sliced},
+    {"aten.select_scatter.default", translate_scatter_view, OP_COUNT, ALIAS_NEVER, write_selected},
     PIECES("aten.split.Tensor"),
+    PIECES("aten.split.sizes"),
     PIECES("aten.split_with_sizes.default"),
+    PIECES("aten.unsafe_split.Tensor"),
+    PIECES("aten.unsafe_split_with_sizes.default"),
+    PIECES("aten.unsafe_chunk.default"),
     PIECES("aten.chunk.default"),
+    PIECES("aten.tensor_split.sections"),
+    PIECES("aten.tensor_split.indices"),
+    PIECES("aten.hsplit.int"),
+    PIECES("aten.hsplit.array"),
+    PIECES("aten.vsplit.int"),
+    PIECES("aten.vsplit.array"),
+    PIECES("aten.dsplit.int"),
+    PIECES("aten.dsplit.array"),
     {"aten.unbind.int", translate_unbind, OP_COUNT, ALIAS_ALWAYS, write_unbound},
     {0},
 };

@@ -5,6 +5,11 @@ Value *promote_to(Call *c, Value *x, ferry_dtype dtype) {
     return build_to(c->b, x, dtype);
 }
 
+Value *promote_to_compute(Call *c, Value *x) {
+    bool half = x->dtype == FERRY_F16 || x->dtype == FERRY_BF16;
+    return half ? promote_to(c, x, FERRY_F32) : x;
+}
+
 /* bool < integers < floats */
 static int category(ferry_dtype dtype) {
     return ferry_dtype_is_float(dtype) ? 2 : dtype == FERRY_BOOL ? 0 : 1;

@@ -4,13 +4,15 @@
  * bound to a value and to a storage; a view remembers its base and the node that made it. A write makes
  * a new value for the written name, carries it through the chain of views to the base, and gives the
  * storage a new version; a name whose version is behind is made again from its base when it is read
- * next. So the Program has values only, and writes that nobody reads vanish. */
+ * next. The result of an operation in place is another name of the same binding. So the Program has
+ * values only, and writes that nobody reads vanish. */
 #ifndef SOURCE_PT2_READER_H
 #define SOURCE_PT2_READER_H
 
 #include "graph/build.h"
 #include "source/pt2/pt2.h"
 #include "source/pt2/schema.h"
+#include "source/pt2/structure.h"
 
 typedef struct Storage {
     uint32_t version;
@@ -23,24 +25,53 @@ struct Binding {
     uint32_t version; /* of the storage */
     Storage *storage;
     Binding *base;   /* the tensor that this is a view of, or NULL */
+    uint32_t depth;  /* how many views away the last base is */
     const Doc *node; /* that made the view */
+    const struct Translation *how;
     uint32_t output; /* which of its outputs */
 };
+
+/* An input, buffer or parameter: what the program can write for its caller to see. */
+typedef struct Place {
+    const char *name;   /* in the graph */
+    const char *target; /* the input's path, or the weight's name */
+    Value *value;       /* what it holds at first */
+} Place;
 
 typedef struct Reader {
     Pt2 *pt2;
     const Registry *registry;
     Builder b;
-    const Doc *graph; /* graph_module.graph */
-    Map bindings;     /* tensor name -> Binding */
-    Map sizes;        /* SymInt name -> const Sym */
-    const Doc *node;  /* at hand */
+    const Doc *graph;  /* graph_module.graph */
+    Map bindings;      /* tensor name -> Binding */
+    Map sizes;         /* SymInt name -> const Sym */
+    VEC(Place) places; /* in the order of the signature */
+    const Doc *node;   /* at hand */
+    bool fills;        /* the write at hand puts one number into every element of a view */
+    uint32_t remade;   /* steps through views, which are limited */
 } Reader;
+
+/* ---- the signature: signature.c, weights.c ---- */
+
+/* The leaves of a nested structure, and how many of them were met. */
+typedef struct Leaves {
+    Paths paths;
+    uint32_t next;
+} Leaves;
+
+/* Read inputs, the graph, and outputs. */
+void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs);
+
+/* A weight from its record in data/constants or data/weights. */
+Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind);
 
 /* ---- names: bind.c ---- */
 
 /* Bind a name to a value with a storage of its own. */
 Binding *reader_bind(Reader *r, const char *name, Value *value);
+
+/* Make one binding a view of another. */
+void reader_alias(Reader *r, Binding *view, Binding *base);
 
 /* The current value behind a name; poison and a failure when it is not bound. */
 Value *reader_read(Reader *r, const char *name);
@@ -115,12 +146,13 @@ Value *take_fail(Call *c, ferry_status status, const char *format, ...)
 
 /* ---- translations: translate.c and ops_*.c ---- */
 
-/* When a result shares the storage of the argument `self`. */
+/* When a result shares the storage of the argument: `self`, or the tensor of the list that has the
+ * result's place. */
 typedef enum AliasRule {
     ALIAS_NEVER,
     ALIAS_ALWAYS,     /* a view */
-    ALIAS_SAME_VALUE, /* when the translation gives back its argument, as to.dtype may */
-    ALIAS_CONTIGUOUS, /* when the argument is dense: reshape, contiguous, flatten */
+    ALIAS_SAME_VALUE, /* when nothing changes, strides included: to, contiguous */
+    ALIAS_RESHAPE,    /* when no copy is needed: reshape, flatten */
 } AliasRule;
 
 typedef struct Translation {
@@ -128,7 +160,8 @@ typedef struct Translation {
     void (*translate)(Call *c);
     Op op; /* for functions that serve several */
     AliasRule alias;
-    /* For a view: its base after `updated` was written through result `index` of the view. */
+    /* For a view: its base after `updated` was written through result `index` of the view. For the
+     * operation that does only that, such as slice_scatter: the same. */
     Value *(*write_back)(Call *c, Value *base, Value *updated, uint32_t index);
 } Translation;
 
@@ -136,10 +169,11 @@ typedef struct Translation {
 extern const Translation translate_elementwise[], translate_shape[], translate_create[],
     translate_reduce[], translate_layer[];
 extern const Translation translate_indexing[], translate_order[], translate_math[],
-    translate_binary[], translate_arrange[], translate_product[], translate_stats[],
-    translate_complexes[];
+    translate_binary[], translate_arrange[], translate_product[], translate_stats[];
 extern const Translation translate_conv[], translate_pool[], translate_norm[], translate_image[],
-    translate_slices[];
+    translate_slices[], translate_windows[], translate_permutations[];
+/* These two are for nodes with complex tensors. */
+extern const Translation translate_complexes[], translate_fourier[];
 
 /* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
  * rows of their own. */
@@ -148,10 +182,27 @@ const Translation *translate_row(Reader *r, const Doc *node, const char *target)
 /* Translate every node of the graph. */
 void translate_graph(Reader *r);
 
+/* ---- views: ops_slice.c, ops_shape.c, ops_window.c ---- */
+
+/* diagonal, and diag of a matrix. */
+void translate_diagonal(Call *c);
+
+/* The operations that are a write through a view: slice_scatter and the like. */
+void translate_scatter_view(Call *c);
+
+/* The write through expand. */
+Value *write_expanded(Call *c, Value *base, Value *updated, uint32_t index);
+
+/* Fail unless the write at hand is of one number, for a view that shows an element more than once. */
+void check_overlap(Call *c);
+
 /* ---- helpers for translations: promote.c ---- */
 
 /* x converted to `dtype` when it has another. */
 Value *promote_to(Call *c, Value *x, ferry_dtype dtype);
+
+/* x for computing with it in several steps: half precisions as float32, as ATen's kernels do. */
+Value *promote_to_compute(Call *c, Value *x);
 
 /* The dtype in which ATen computes on these operands (torch.result_type). `b` may be NULL: then
  * `scalar` is the other operand. */

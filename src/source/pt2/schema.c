@@ -210,18 +210,18 @@ static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **o
 ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry_error *error) {
     const Doc *number = doc_get(json, "as_int");
     const Doc *text = doc_get(doc_get(json, "as_expr"), "expr_str");
-    if (doc_is_integer(number)) {
+    if (doc_is_integer(number))
         *out = sym_const(table, doc_integer(number));
-        return FERRY_OK;
-    }
-    if (doc_is_text(text)) {
+    else if (doc_is_text(text))
         TRY(parse_srepr(table, doc_text(text), out, error));
-        const Doc *hint = doc_get(doc_get(doc_get(json, "as_expr"), "hint"), "as_int");
-        if ((*out)->kind == SYM_SYMBOL && doc_is_integer(hint)) {
-            sym_set_sample(table, *out, doc_integer(hint));
-        }
-        return FERRY_OK;
+    if (table->overflow) {
+        return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
+                         "a number that does not fit 64 bits, or a division by 0");
     }
+    const Doc *hint = doc_get(doc_get(doc_get(json, "as_expr"), "hint"), "as_int");
+    if (doc_is_text(text) && (*out)->kind == SYM_SYMBOL && doc_is_integer(hint))
+        sym_set_sample(table, *out, doc_integer(hint));
+    if (doc_is_integer(number) || doc_is_text(text)) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",
                      doc_kind(json));
@@ -284,11 +284,38 @@ ferry_status schema_tensor(SymTable *table, const Doc *json, const char *name, T
     return FERRY_OK;
 }
 
+/* torch writes some strides as what they are with sizes above 1, others not: Min(6, 6 * s0). They are
+ * compared at sizes at which different ones differ. */
+static bool same_stride(const SymTable *table, const Sym *a, const Sym *b) {
+    int64_t *values, first = 0, second = 1;
+    size_t count = table->symbols.count;
+    if (a == b || (sym_is_const(a) && sym_is_const(b))) return a == b;
+    values = calloc(count + 1, sizeof *values);
+    for (size_t i = 0; values && i < count; i++) {
+        const Sym *symbol = table->symbols.items[i];
+        int64_t value = 101 + 2 * (int64_t)i;
+        value = value < symbol->lower ? symbol->lower : value;
+        values[i] = value > symbol->upper ? symbol->upper : value;
+    }
+    bool same = values && sym_evaluate(a, values, &first) && sym_evaluate(b, values, &second) &&
+                first == second;
+    free(values);
+    return same;
+}
+
 bool schema_is_contiguous(SymTable *table, const TensorMeta *meta) {
     const Sym *stride = sym_const(table, 1);
     for (uint32_t d = meta->rank; d-- > 0;) {
-        if (!sym_is_value(meta->sizes[d], 1) && meta->strides[d] != stride) return false;
+        if (!sym_is_value(meta->sizes[d], 1) && !same_stride(table, meta->strides[d], stride))
+            return false;
         stride = sym_mul(table, stride, meta->sizes[d]);
     }
     return true;
+}
+
+bool schema_same_strides(const SymTable *table, const TensorMeta *a, const TensorMeta *b) {
+    bool same = a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++)
+        same = same_stride(table, a->strides[d], b->strides[d]);
+    return same;
 }

@@ -28,4 +28,6 @@ ferry_status schema_tensor(SymTable *table, const Doc *json, const char *name, T
 /* True when the strides are those of a dense, row-major tensor. */
 bool schema_is_contiguous(SymTable *table, const TensorMeta *meta);
 
+bool schema_same_strides(const SymTable *table, const TensorMeta *a, const TensorMeta *b);
+
 #endif

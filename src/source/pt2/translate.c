@@ -5,10 +5,11 @@
 #include <string.h>
 
 static const Translation *const tables[] = {
-    translate_elementwise, translate_shape,  translate_create, translate_reduce,  translate_layer,
-    translate_indexing,    translate_conv,   translate_pool,   translate_norm,    translate_image,
-    translate_order,       translate_math,   translate_binary, translate_arrange, translate_product,
-    translate_stats,       translate_slices,
+    translate_elementwise, translate_shape,    translate_create,       translate_reduce,
+    translate_layer,       translate_indexing, translate_conv,         translate_pool,
+    translate_norm,        translate_image,    translate_order,        translate_math,
+    translate_binary,      translate_arrange,  translate_product,      translate_stats,
+    translate_slices,      translate_windows,  translate_permutations,
 };
 
 static const Translation *find_in(const Translation *row, const char *target) {
@@ -35,7 +36,10 @@ static bool has_complex(Reader *r, const Doc *node) {
 }
 
 const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
-    if (has_complex(r, node)) return find_in(translate_complexes, target);
+    if (has_complex(r, node)) {
+        const Translation *row = find_in(translate_complexes, target);
+        return row ? row : find_in(translate_fourier, target);
+    }
     return registry_find(r->registry, EXTENSION_TRANSLATION, target);
 }
 
@@ -50,6 +54,9 @@ void translations_register(Registry *registry) {
 static bool is_bookkeeping(const char *target) {
     static const char *const ignored[] = {
         "aten.sym_size.int",
+        "aten.sym_stride.int",
+        "aten.sym_numel.default",
+        "aten.sym_storage_offset.default",
         "aten._assert_tensor_metadata.default",
         "aten._assert_scalar.default",
         "aten.sym_constrain_range_for_size.default",
@@ -103,13 +110,24 @@ static void translate_number(Reader *r, const Doc *node, const char *target) {
     }
 }
 
-/* "aten.add_.Tensor" -> "aten.add.Tensor"; false when the name is not that of an in-place op. */
+/* In-place operations whose functional form has another name. */
+static const char *const renamed[][2] = {
+    {"aten.floor_divide_.Tensor", "aten.floor_divide.default"},
+    {"aten.pow_.Scalar", "aten.pow.Tensor_Scalar"},
+    {"aten.pow_.Tensor", "aten.pow.Tensor_Tensor"},
+    {"aten.transpose_.default", "aten.transpose.int"},
+};
+
+/* "aten.add_.Tensor" -> "aten.add.Tensor", "aten.__ior__.Tensor" -> "aten.__or__.Tensor"; false when the
+ * name is not that of an in-place op. */
 static bool functional_name(Reader *r, const char *target, const char **out) {
-    static const char *const operators[][2] = {{"aten.__ior__.Tensor", "aten.bitwise_or.Tensor"},
-                                               {"aten.__iand__.Tensor", "aten.bitwise_and.Tensor"}};
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        if (strcmp(target, operators[i][0]) != 0) continue;
-        *out = operators[i][1];
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+        if (strcmp(target, renamed[i][0]) != 0) continue;
+        *out = renamed[i][1];
+        return true;
+    }
+    if (strncmp(target, "aten.__i", 8) == 0) {
+        *out = arena_format(&r->pt2->arena, "aten.__%s", target + 8);
         return true;
     }
     const char *name = strchr(target, '.');
@@ -119,23 +137,25 @@ static bool functional_name(Reader *r, const char *target, const char **out) {
     return true;
 }
 
-static const char *self_name(Call *c) {
+/* The tensor that result `index` is a view of, or whose place an operation in place takes. */
+static const char *base_name(Call *c, uint32_t index) {
     const char *self = take_tensor_name(c, "self");
-    return self ? self : take_tensor_name(c, "input");
+    if (!self) self = take_tensor_name(c, "input");
+    if (self) return self;
+    const Doc *list = doc_get(take_arg(c, "tensors"), "as_tensors");
+    return doc_text(doc_get(doc_item(list, index), "name"));
 }
 
-/* Does result `index` share the storage of the argument? */
-static bool shares_storage(Call *c, const Value *self, uint32_t index) {
-    switch (c->how->alias) {
-    case ALIAS_NEVER: return false;
-    case ALIAS_ALWAYS: return true;
-    case ALIAS_SAME_VALUE: return c->results[index] == self;
-    case ALIAS_CONTIGUOUS: {
-        TensorMeta meta = reader_meta(c->r, self_name(c));
-        return schema_is_contiguous(&c->b->program->symbols, &meta);
-    }
-    }
-    return false;
+/* Does result `index` share the storage of the argument `base`? */
+static bool shares_storage(Call *c, const Binding *base, uint32_t index) {
+    SymTable *symbols = &c->b->program->symbols;
+    if (c->how->alias == ALIAS_NEVER || c->how->alias == ALIAS_ALWAYS)
+        return c->how->alias == ALIAS_ALWAYS;
+    TensorMeta from = reader_meta(c->r, base_name(c, index)), to = result_meta(c, index);
+    if (c->how->alias == ALIAS_RESHAPE) /* a copy is dense */
+        return schema_is_contiguous(symbols, &from) || !schema_is_contiguous(symbols, &to);
+    return c->results[index] == base->value && schema_same_strides(symbols, &from, &to) &&
+           !take_bool(c, "copy", false);
 }
 
 /* What was built must be what the file says it is. */
@@ -149,19 +169,20 @@ static void check_result(Call *c, uint32_t index) {
         same = !constant || meta.sizes[d] == value->shape[d];
     }
     if (same) return;
-    Buffer made = {0};
+    Buffer made = {0}, declared = {0};
+    const Value type = {.dtype = meta.dtype, .rank = meta.rank, .shape = meta.sizes};
     value_print_type(&made, value);
-    take_fail(c, FERRY_INTERNAL, "the translation made %s, the program says %s of rank %u",
-              buffer_string(&made), ferry_dtype_name(meta.dtype), meta.rank);
+    value_print_type(&declared, &type);
+    take_fail(c, FERRY_INTERNAL, "the translation made %s, the program says %s",
+              buffer_string(&made), buffer_string(&declared));
     buffer_free(&made);
+    buffer_free(&declared);
 }
 
-static void bind_results(Call *c, const Doc *node) {
-    const char *self = self_name(c);
-    Binding *base = self ? map_find(&c->r->bindings, self) : NULL;
-    const Value *before = base ? base->value : NULL;
+static void bind_results(Call *c) {
     for (uint32_t i = 0; i < result_count(c) && build_ok(c->b); i++) {
-        const char *name = result_name(c, i);
+        const char *name = result_name(c, i), *from = base_name(c, i);
+        Binding *base = from ? map_find(&c->r->bindings, from) : NULL;
         if (!name) continue;
         if (i >= c->result_count) {
             take_fail(c, FERRY_INTERNAL, "the translation made %u of %u results", c->result_count,
@@ -169,31 +190,34 @@ static void bind_results(Call *c, const Doc *node) {
             return;
         }
         check_result(c, i);
+        bool shares = base && shares_storage(c, base, i);
         Binding *binding = reader_bind(c->r, name, c->results[i]);
-        if (!binding || !base || !shares_storage(c, before, i)) continue;
-        binding->storage = base->storage;
-        binding->version = base->storage->version;
-        binding->base = base;
-        binding->node = node;
+        if (!binding || !shares) continue;
+        reader_alias(c->r, binding, base);
+        binding->node = c->node;
+        binding->how = c->how;
         binding->output = i;
     }
 }
 
 /* An in-place op: compute, convert to the dtype of `self`, write. Its result is `self`. */
 static void write_in_place(Call *c) {
-    const char *self = self_name(c), *output = result_name(c, 0);
+    const char *self = base_name(c, 0), *output = result_name(c, 0);
     Binding *base = self ? map_find(&c->r->bindings, self) : NULL;
     if (!base || c->result_count == 0) {
         take_fail(c, FERRY_BAD_FORMAT, "expected an in-place operation on a tensor");
         return;
     }
-    reader_write(c->r, self, promote_to(c, c->results[0], base->value->dtype));
+    c->results[0] = promote_to(c, c->results[0], base->value->dtype);
+    if (output) check_result(c, 0);
+    c->r->fills = strncmp(c->how->target, "aten.fill.", 10) == 0 ||
+                  strcmp(c->how->target, "aten.zero.default") == 0;
+    reader_write(c->r, self, c->results[0]);
+    c->r->fills = false;
     if (!output || !build_ok(c->b)) return;
-    Binding *binding = reader_bind(c->r, output, base->value);
-    if (!binding) return;
-    binding->storage = base->storage;
-    binding->version = base->storage->version;
-    binding->base = base;
+    if (map_find(&c->r->bindings, output))
+        take_fail(c, FERRY_BAD_FORMAT, "the name \"%s\" is given twice", output);
+    map_put(&c->r->bindings, output, base);
 }
 
 /* The module that a node came from: the innermost path of its nn_module_stack. */
@@ -226,15 +250,18 @@ static void translate_node(Reader *r, const Doc *node) {
     if (!call.how && functional_name(r, target, &functional))
         call.how = translate_row(r, node, functional);
     if (!call.how) {
-        reader_fail(r, FERRY_UNSUPPORTED, "the operation has no translation; see `ferry ops`");
+        reader_fail(r, FERRY_UNSUPPORTED,
+                    "the operation has no translation; where torch can take it apart, "
+                    "run_decompositions() of the program before it is saved helps");
         return;
     }
     call.how->translate(&call);
     if (!build_ok(&r->b)) return;
-    if (functional)
+    if (functional && call.how->alias == ALIAS_NEVER)
         write_in_place(&call);
     else
-        bind_results(&call, node);
+        bind_results(
+            &call); /* of squeeze_ and the like too: a view, which its own name stands for */
 }
 
 void translate_graph(Reader *r) {

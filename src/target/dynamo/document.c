@@ -69,22 +69,36 @@ static void write_output_spec(Serializer *s, Buffer *out, const Port *port,
     buffer_text(out, "}}");
 }
 
+static bool is_buffer(const Value *value) {
+    return value->kind == VALUE_BUFFER || value->kind == VALUE_STATE;
+}
+
+/* What an input or a buffer holds after the call. */
+static void write_mutation_spec(Serializer *s, Buffer *out, const Port *port) {
+    const char *kind = is_buffer(port->writes) ? "buffer" : "user_input";
+    buffer_format(out, "{\"%s_mutation\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
+                  s->names[port->value->id], kind);
+    json_text(out, is_buffer(port->writes) ? port->writes->name : s->names[port->writes->id]);
+    buffer_text(out, "}}");
+}
+
 static void write_weight_spec(Serializer *s, Buffer *out, const Value *weight) {
     static const char *const kinds[] = {[VALUE_PARAMETER] = "parameter",
                                         [VALUE_BUFFER] = "buffer",
-                                        [VALUE_CONSTANT] = "tensor_constant"};
+                                        [VALUE_CONSTANT] = "tensor_constant",
+                                        [VALUE_STATE] = "buffer"};
     const char *kind = kinds[weight->kind];
     buffer_format(out, "{\"%s\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
                   s->names[weight->id], kind);
     json_text(out, weight->name);
-    buffer_format(out, "%s}}", weight->kind == VALUE_BUFFER ? ", \"persistent\": false" : "");
+    buffer_format(out, "%s}}", is_buffer(weight) ? ", \"persistent\": false" : "");
 }
 
 /* Weights in the order of the signature: parameters, buffers, constants. */
 static void each_weight(Serializer *s, Buffer *out, bool specs) {
-    static const ValueKind order[] = {VALUE_PARAMETER, VALUE_BUFFER, VALUE_CONSTANT};
+    static const ValueKind order[] = {VALUE_PARAMETER, VALUE_BUFFER, VALUE_STATE, VALUE_CONSTANT};
     const char *separator = "";
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
         for (size_t i = 0; i < s->program->weights.count; i++) {
             const Value *weight = s->program->weights.items[i];
             if (weight->kind != order[k]) continue;
@@ -106,10 +120,22 @@ static void write_inputs(Serializer *s, Buffer *out, bool specs) {
               specs ? write_input_spec : write_argument);
 }
 
+/* Writes come first; a leaf that is written as well is in both parts. */
 static void write_outputs(Serializer *s, Buffer *out, bool specs) {
     Program *program = s->program;
-    each_leaf(s, out, program->outputs.items, program->outputs.count,
-              program->output_constants.items, program->output_constants.count, "",
+    const char *separator = "";
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        const Port *port = &program->outputs.items[i];
+        if (!port->writes) continue;
+        buffer_text(out, separator);
+        separator = ", ";
+        if (specs)
+            write_mutation_spec(s, out, port);
+        else
+            write_argument(s, out, port, NULL);
+    }
+    each_leaf(s, out, program->outputs.items, program_leaf_outputs(program),
+              program->output_constants.items, program->output_constants.count, separator,
               specs ? write_output_spec : write_argument);
 }
 

@@ -63,14 +63,20 @@ static ferry_status stream(Archive *archive, const Value *weight) {
     return status;
 }
 
-/* The first weight before number `index` that has the same elements, or `index` itself. */
+static bool is_parameter(const Value *weight) {
+    return weight->kind == VALUE_PARAMETER;
+}
+
+/* The first weight before number `index` that has the same elements, or `index` itself. A state shares
+ * with nothing: it is written. */
 static size_t first_same(const Program *program, Map *seen, size_t index) {
     Value *const *weight = &program->weights.items[index];
     const unsigned char *const *base = &(*weight)->recipe->parts[0].base;
     Value *const *known = map_get(seen, base, sizeof *base);
     if (!known) map_set(seen, base, sizeof *base, (void *)(uintptr_t)weight);
     bool same = known && recipe_equal((*weight)->recipe, (*known)->recipe) &&
-                ((*weight)->kind == VALUE_PARAMETER) == ((*known)->kind == VALUE_PARAMETER);
+                is_parameter(*weight) == is_parameter(*known) && (*weight)->kind != VALUE_STATE &&
+                (*known)->kind != VALUE_STATE;
     return same ? (size_t)(known - program->weights.items) : index;
 }
 
@@ -86,8 +92,7 @@ static ferry_status place_weights(Archive *archive) {
         const Value *weight = program->weights.items[i];
         size_t first = first_same(program, &seen, i);
         archive->shared[i] = first != i;
-        archive->records[i] =
-            first != i ? archive->records[first] : counts[weight->kind == VALUE_PARAMETER]++;
+        archive->records[i] = first != i ? archive->records[first] : counts[is_parameter(weight)]++;
         if (first == i) archive->total += recipe_bytes_size(weight->recipe);
     }
     failed = failed || seen.failed;
@@ -98,8 +103,8 @@ static ferry_status place_weights(Archive *archive) {
 static ferry_status write_record(Archive *archive, const Value *weight, uint32_t number) {
     char name[64];
     snprintf(name, sizeof name,
-             weight->kind == VALUE_PARAMETER ? "model/data/weights/weight_%u"
-                                             : "model/data/constants/tensor_%u",
+             is_parameter(weight) ? "model/data/weights/weight_%u"
+                                  : "model/data/constants/tensor_%u",
              number);
     TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
                         archive->error));
@@ -167,7 +172,7 @@ static bool serializer_start(Serializer *s) {
 
 static void serialize_graph(Serializer *s, const DynamoOptions *options) {
     static const char *const prefixes[] = {
-        [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c"};
+        [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c", [VALUE_STATE] = "b"};
     Program *program = s->program;
     symbols_name(s);
     for (size_t i = 0; i < program->weights.count; i++) {

@@ -207,6 +207,16 @@ static void append_ports(Buffer *graph, uint32_t field, Program *program, const 
     }
 }
 
+/* A state is an initializer and an input: what it holds at first is the default. */
+static void append_states(Buffer *graph, const Program *program) {
+    for (size_t i = 0; i < program->weights.count; i++) {
+        const Value *weight = program->weights.items[i];
+        if (weight->kind != VALUE_STATE) continue;
+        onnx_value_info(graph, GRAPH_INPUT, weight->name, weight->dtype, weight->rank,
+                        weight->shape);
+    }
+}
+
 /* ---- the model ---- */
 
 /* The lowest IR version of the ONNX release that introduced an opset. */
@@ -232,6 +242,7 @@ static void append_model(Onnx *o, Buffer *model) {
     proto_string(model, GRAPH_NAME, "main_graph");
     buffer_append(model, o->initializers.bytes, o->initializers.length);
     append_ports(model, GRAPH_INPUT, program, program->inputs.items, program->inputs.count);
+    append_states(model, program);
     append_ports(model, GRAPH_OUTPUT, program, program->outputs.items, program->outputs.count);
     buffer_append(model, o->value_info.bytes, o->value_info.length);
     proto_close(model, graph);

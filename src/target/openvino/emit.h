@@ -102,7 +102,7 @@ IrPort ir_weight(Ir *ir, const Value *weight);
 /* The conversion to `dtype` of something that has the dtype of `like`. */
 IrPort ir_convert(Ir *ir, IrPort from, ferry_dtype dtype);
 
-/* ---- constants ---- */
+/* ---- numbers.c: constants ---- */
 
 /* A small constant, shared by all users of the same one. */
 IrPort ir_constant(Ir *ir, ferry_dtype dtype, uint32_t rank, const int64_t *shape,
@@ -119,7 +119,7 @@ IrPort ir_computed_constant(Ir *ir, ferry_dtype dtype, uint32_t rank, const int6
 /* A 0-d constant of `dtype` with the value of an int, float or bool argument. */
 IrPort ir_scalar(Ir *ir, const Arg *arg, ferry_dtype dtype);
 
-/* ---- sizes ---- */
+/* ---- numbers.c: sizes ---- */
 
 IrPort ir_size(Ir *ir, const Sym *sym);                          /* int64[1] */
 IrPort ir_size_scalar(Ir *ir, const Sym *sym);                   /* int64[] */

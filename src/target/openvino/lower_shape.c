@@ -19,9 +19,19 @@ static bool reshape_target(const Value *from, const Value *to, int64_t *target) 
     return unknown <= 1;
 }
 
+/* The CPU plugin crashes in some graphs where a Reshape makes a scalar. */
+static IrPort view_scalar(Ir *ir, const Node *node) {
+    const int64_t one = 1, first = 0;
+    IrPort vector = ir_layer(ir, "Reshape-1", node->outputs[0]->dtype,
+                             FROM(ir_input(ir, node, 0), ir_ints(ir, &one, 1)),
+                             WITH(ATTR_B("special_zero", false)));
+    return RESULT(ir, node, "Squeeze-1", FROM(vector, ir_ints(ir, &first, 1)), PLAIN);
+}
+
 IrPort ir_lower_view(Ir *ir, const Node *node) {
     const Value *from = node_tensor(node, 0), *to = node->outputs[0];
     int64_t target[FERRY_MAX_RANK];
+    if (to->rank == 0) return view_scalar(ir, node);
     bool constant = reshape_target(from, to, target);
     IrPort shape = constant ? ir_ints(ir, target, to->rank) : ir_shape(ir, to->shape, to->rank);
     return RESULT(ir, node, "Reshape-1", FROM(ir_value(ir, from), shape),

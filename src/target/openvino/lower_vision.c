@@ -66,6 +66,30 @@ static bool widen(const int64_t *kernel, const int64_t *stride, const int64_t *d
     return true;
 }
 
+/* An average that counts the padding, but not what its last windows have beyond it: over an input that is
+ * padded before, without the windows that then begin in the padding. */
+static IrPort pool_padded(Ir *ir, const Node *node, const int64_t *kernel, const int64_t *stride,
+                          const int64_t *padding) {
+    static const int64_t none[2], ones[] = {1, 1}, axes[] = {2, 3};
+    const Value *out = node->outputs[0];
+    const int64_t amounts[] = {0, 0, padding[0], padding[1]};
+    int64_t after[2];
+    widen(kernel, stride, ones, none, after);
+    IrPort sides = ir_ints(ir, amounts, 4), zero = ir_number(ir, 0, out->dtype);
+    IrPort input =
+        ir_layer(ir, "Pad-12", out->dtype, FROM(ir_input(ir, node, 0), sides, sides, zero),
+                 WITH(ATTR_S("pad_mode", "constant")));
+    IrPort pooled = ir_layer(ir, "AvgPool-14", out->dtype, FROM(input),
+                             WITH(ATTR_IS("kernel", kernel, 2), ATTR_IS("strides", stride, 2),
+                                  ATTR_IS("pads_begin", none, 2), ATTR_IS("pads_end", after, 2),
+                                  ATTR_S("rounding_type", "floor"), ATTR_S("auto_pad", "explicit"),
+                                  ATTR_B("exclude-pad", true)));
+    return RESULT(ir, node, "Slice-8",
+                  FROM(pooled, ir_ints(ir, none, 2), ir_shape(ir, out->shape + 2, 2),
+                       ir_ints(ir, ones, 2), ir_ints(ir, axes, 2)),
+                  PLAIN);
+}
+
 IrPort ir_lower_pool(Ir *ir, const Node *node) {
     bool maximum = node->op == OP_MAX_POOL;
     int64_t kernel[2], stride[2], padding[2], after[2], dilation[2] = {1, 1};
@@ -75,6 +99,9 @@ IrPort ir_lower_pool(Ir *ir, const Node *node) {
     if (maximum) node_list(node, 4, dilation);
     bool ceil = node->args[maximum ? 5 : 4].boolean;
     bool widened = ceil && widen(kernel, stride, dilation, padding, after);
+    if (ceil && !widened && !maximum && node->args[5].boolean) {
+        return pool_padded(ir, node, kernel, stride, padding);
+    }
     const Attr attrs[] = {
         ATTR_IS("kernel", kernel, 2),
         ATTR_IS("strides", stride, 2),

@@ -179,7 +179,7 @@ ferry_status structure_add_input(Program *program, const char *name, Value *valu
     sides[0] = program->input_tree->children[0];
     sides[1] = tree_mapping(arena, "builtins.dict", keys, children, old->count + 1);
     program->input_tree = tree_tuple(arena, sides, 2);
-    VEC_PUSH(&program->inputs, (Port){name, value});
+    VEC_PUSH(&program->inputs, (Port){.name = name, .value = value});
     return program_health(program, error);
 }
 
