@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "format/json.h"
 #include "graph/registry.h"
+#include "run/executorch.h"
 #include "run/onnxruntime.h"
 #include "run/openvino.h"
 #include "source/checkpoint/checkpoint.h"
@@ -57,6 +58,8 @@ struct ferry_exported {
     OnnxSession *session;
     OpenVino *openvino;
     OpenVinoSession *openvino_session;
+    ExecuTorch *executorch;
+    ExecuTorchSession *executorch_session;
 };
 
 /* ---- target.c ---- */

@@ -57,6 +57,8 @@ void ferry_exported_free(ferry_exported *exported) {
     onnxruntime_unload(exported->runtime);
     openvino_close(exported->openvino_session);
     openvino_unload(exported->openvino);
+    executorch_close(exported->executorch_session);
+    executorch_unload(exported->executorch);
     program_free(exported->program);
     registry_free(&exported->builtin);
     pt2_close(exported->pt2);
