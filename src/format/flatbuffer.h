@@ -71,4 +71,45 @@ FlatRef flat_table(FlatBuilder *builder, const FlatField *fields, size_t count);
  * from what is returned; NULL after a failure. */
 unsigned char *flat_finish(FlatBuilder *builder, FlatRef root, const char *identifier, size_t gap);
 
+/* ---- reading ---- */
+
+/* Bytes to be read. What points outside of them, or is not what it should be, sets `malformed`, which
+ * stays set, and reads as absent: the caller checks it when it has read what it needs. */
+typedef struct FlatBuffer {
+    const unsigned char *bytes;
+    size_t length;
+    bool malformed;
+} FlatBuffer;
+
+typedef struct FlatTable {
+    FlatBuffer *buffer;
+    size_t at; /* 0: absent, and so is everything in it */
+    size_t vtable;
+    uint32_t slots, size;
+} FlatTable;
+
+/* Items of `size` bytes each; 4 for references. */
+typedef struct FlatVector {
+    FlatBuffer *buffer;
+    size_t at;
+    size_t count, size;
+} FlatVector;
+
+/* The root, of a buffer with this identifier. */
+FlatTable flat_root(FlatBuffer *buffer, const char *identifier);
+
+/* A number of `size` bytes, without a sign; `otherwise` where it is absent. */
+uint64_t flat_number(const FlatTable *table, uint32_t slot, size_t size, uint64_t otherwise);
+double flat_double(const FlatTable *table, uint32_t slot);
+float flat_float(const FlatTable *table, uint32_t slot);
+
+/* A table, a string (NULL: absent) or a vector (empty where it is absent). */
+FlatTable flat_child(const FlatTable *table, uint32_t slot);
+const char *flat_text(const FlatTable *table, uint32_t slot);
+FlatVector flat_list(const FlatTable *table, uint32_t slot, size_t size);
+
+/* An item of a vector: a number, or what a reference leads to. Behind the end: 0, and absent. */
+uint64_t flat_item(const FlatVector *vector, size_t index);
+FlatTable flat_entry(const FlatVector *vector, size_t index);
+
 #endif
