@@ -76,7 +76,7 @@ void read_prim_kernel(Reader *r, const PteCall *call) {
     const Sym *a = pte_read_size(r, call->args[0]), *b = pte_read_size(r, call->args[1]);
     Arithmetic *function = arithmetic(call->kernel);
     bool divides = function == sym_floordiv || function == sym_mod;
-    if (divides && b->lower <= 0 && b->upper >= 0) pte_read_bad(r, "a division by 0");
+    if (divides && sym_is_value(b, 0)) pte_read_bad(r, "a division by 0");
     if (function == sym_mod && (a->lower < 0 || b->lower < 0)) {
         pte_read_unsupported(r, "the remainder of a negative number");
     }
