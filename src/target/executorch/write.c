@@ -36,7 +36,7 @@ static bool accepts(const void *context, const Node *node) {
 
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
-    if (options->xnnpack) TRY(pass_masked_attention(program, error));
+    if (options->xnnpack) TRY(pass_broadcast_attention(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
 
