@@ -177,6 +177,9 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     put(bytes + 16, length, 8);
     put(bytes + 24, base, 8);
     put(bytes + 32, layout->size, 8);
+#ifdef FERRY_VERIFY
+    TRY(executorch_verify(file->path, bytes, length, base + layout->size, p->error));
+#endif
     TRY(output_write(file, 0, bytes, length, p->error));
     for (size_t i = 0; i < p->delegates.count; i++) {
         const Delegate *delegate = &p->delegates.items[i];
