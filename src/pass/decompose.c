@@ -19,7 +19,36 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
     return build_full(b, NULL, 0, 0, dtype);
 }
 
+Value *decompose_select(Builder *b, Value *x, uint32_t dim, int64_t index) {
+    Program *program = b->program;
+    const Recipe *part =
+        x->recipe ? recipe_select(&program->arena, x->recipe, dim, index) : NULL;
+    if (!part) return build_select(b, x, (int)dim, index);
+    return program_weight(program, x->kind, x->name, part);
+}
+
 /* ---- layers ---- */
+
+/* Every row times every matrix, and only that of the row's group counts. */
+static Value *decompose_grouped_mm(Builder *b, const Node *node) {
+    Value *rows = tensor_arg(node, 0), *weights = tensor_arg(node, 1), *sum = NULL;
+    Value *ends = build_to(b, tensor_arg(node, 2), FERRY_I64);
+    if (!sym_is_const(weights->shape[0])) return NULL;
+    Value *place = build_arange(b, build_const(b, 0), rows->shape[0], FERRY_I64);
+    Value *before = NULL; /* rows of earlier groups */
+    for (int64_t group = 0; group < weights->shape[0]->value && build_ok(b); group++) {
+        Value *until = build_binary(b, OP_LT, place, build_select(b, ends, 0, group));
+        Value *mine = before ? build_binary(b, OP_AND, until, build_unary(b, OP_NOT, before))
+                             : until;
+        Value *matrix = build_transpose(b, decompose_select(b, weights, 0, group), 0, 1);
+        Value *product = build_linear(b, rows, matrix, NULL);
+        Value *factor = build_unsqueeze(b, build_to(b, mine, rows->dtype), 1);
+        product = build_mul(b, product, factor);
+        sum = sum ? build_add(b, sum, product) : product;
+        before = until;
+    }
+    return sum;
+}
 
 static Value *decompose_linear(Builder *b, const Node *node) {
     Value *bias = tensor_arg(node, 2);
@@ -231,6 +260,7 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_SILU] = decompose_silu,
     [OP_GELU] = decompose_gelu,
     [OP_RSQRT] = decompose_rsqrt,
+    [OP_GROUPED_MM] = decompose_grouped_mm,
     [OP_ATTENTION] = decompose_attention,
     [OP_ROTARY_EMBEDDING] = decompose_rotary,
     [OP_CONVOLUTION] = decompose_convolution,

@@ -18,8 +18,18 @@
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
 enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
+enum { MAX_DENSE_GROUPS = 64 };
+
+/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
+static bool is_dense(const Node *node) {
+    const Value *weights = node->args[1].tensor;
+    return weights->recipe && weights->shape[0]->value <= MAX_DENSE_GROUPS;
+}
+
 /* XNNPACK computes these when they are decomposed. */
 static bool is_delegated(const Node *node) {
+    if (node->op == OP_GROUPED_MM) return is_dense(node);
+    if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
     if (node->outputs[0]->dtype != FERRY_F32) return false;
     if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
     if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;

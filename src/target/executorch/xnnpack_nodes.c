@@ -58,13 +58,14 @@ static bool is_last(const Node *node, uint32_t arg, const Value *value) {
 
 /* ---- element by element ---- */
 
-/* Work with channels last where every image among the inputs is there already. */
+/* Work with channels last where an input is an image that is there already; something of rank 4 that goes
+ * with it is brought there. */
 static bool prefers_channels_last(const Xnn *x, const Node *node) {
     const Value *self = node_tensor(node, 0);
-    if (node->outputs[0]->rank != 4 || !xnn_has_channels_last(x, self)) return false;
+    if (node->outputs[0]->rank != 4 || self->rank != 4) return false;
     const Value *other = op_schema(node->op)->arg_count > 1 ? node_tensor(node, 1) : NULL;
-    return !other || (xnn_has_channels_last(x, other) &&
-                      shape_equal(4, self->shape, node->outputs[0]->shape));
+    if (other && other->rank != 4) return false;
+    return xnn_has_channels_last(x, self) || (other && xnn_has_channels_last(x, other));
 }
 
 static uint32_t input(Xnn *x, const Node *node, uint32_t i, bool last) {
