@@ -19,12 +19,21 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
     return build_full(b, NULL, 0, 0, dtype);
 }
 
+const Recipe *pass_weight_recipe(Program *program, const Value *value) {
+    const Node *node = value->producer;
+    if (value->recipe || !node || node->op != OP_PERMUTE) return value->recipe;
+    const Recipe *recipe = node->args[0].tensor->recipe;
+    int64_t dims[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < value->rank; d++) dims[d] = node->args[1].integers.items[d]->value;
+    return recipe ? recipe_permute(&program->arena, recipe, dims) : NULL;
+}
+
 Value *decompose_select(Builder *b, Value *x, uint32_t dim, int64_t index) {
     Program *program = b->program;
-    const Recipe *part =
-        x->recipe ? recipe_select(&program->arena, x->recipe, dim, index) : NULL;
+    const Recipe *whole = pass_weight_recipe(program, x);
+    const Recipe *part = whole ? recipe_select(&program->arena, whole, dim, index) : NULL;
     if (!part) return build_select(b, x, (int)dim, index);
-    return program_weight(program, x->kind, x->name, part);
+    return program_weight(program, VALUE_PARAMETER, x->name, part);
 }
 
 /* ---- layers ---- */

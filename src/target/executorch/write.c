@@ -23,7 +23,9 @@ enum { MAX_DENSE_GROUPS = 64 };
 /* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
 static bool is_dense(const Node *node) {
     const Value *weights = node->args[1].tensor;
-    return weights->recipe && weights->shape[0]->value <= MAX_DENSE_GROUPS;
+    const Node *maker = weights->producer;
+    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
+    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
 }
 
 /* XNNPACK computes these when they are decomposed. */
