@@ -47,8 +47,8 @@ static Value *decompose_grouped_mm(Builder *b, const Node *node) {
     Value *before = NULL; /* rows of earlier groups */
     for (int64_t group = 0; group < weights->shape[0]->value && build_ok(b); group++) {
         Value *until = build_binary(b, OP_LT, place, build_select(b, ends, 0, group));
-        Value *mine = before ? build_binary(b, OP_AND, until, build_unary(b, OP_NOT, before))
-                             : until;
+        Value *mine =
+            before ? build_binary(b, OP_AND, until, build_unary(b, OP_NOT, before)) : until;
         Value *matrix = build_transpose(b, decompose_select(b, weights, 0, group), 0, 1);
         Value *product = build_linear(b, rows, matrix, NULL);
         Value *factor = build_unsqueeze(b, build_to(b, mine, rows->dtype), 1);
@@ -101,8 +101,8 @@ static Value *decompose_batch_norm(Builder *b, const Node *node) {
     if (x->rank < 2) return NULL;
     shape[1] = x->shape[1];
     const Arg eps[] = {arg_tensor(tensor_arg(node, 4)), arg_float(node->args[7].number)};
-    Value *factor = build_unary(b, OP_RECIPROCAL,
-                                build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
+    Value *factor =
+        build_unary(b, OP_RECIPROCAL, build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
     if (weight) factor = build_mul(b, factor, weight);
     Value *summand = build_unary(b, OP_NEG, build_mul(b, tensor_arg(node, 3), factor));
     if (bias) summand = build_add(b, summand, bias);

@@ -42,8 +42,8 @@ static Value *triangle(Builder *b, Value *distance) {
 
 /* ((f x + g) x + h) x + i */
 static Value *polynomial(Builder *b, Value *x, const double *factors) {
-    Value *sum = build_scalar(b, OP_ADD_SCALAR, build_scalar(b, OP_MUL_SCALAR, x, factors[0]),
-                              factors[1]);
+    Value *sum =
+        build_scalar(b, OP_ADD_SCALAR, build_scalar(b, OP_MUL_SCALAR, x, factors[0]), factors[1]);
     for (int i = 2; i < 4; i++) {
         sum = build_scalar(b, OP_ADD_SCALAR, build_mul(b, sum, x), factors[i]);
     }
@@ -149,8 +149,8 @@ Value *decompose_nearest_exact(Builder *b, const Node *node) {
 static Value *depths(Builder *b, Value *x, const Sym *count, int64_t start, int64_t stride) {
     SymTable *symbols = &b->program->symbols;
     const Sym *first = build_const(b, start);
-    const Sym *span = sym_mul(symbols, sym_sub(symbols, count, build_const(b, 1)),
-                              build_const(b, stride));
+    const Sym *span =
+        sym_mul(symbols, sym_sub(symbols, count, build_const(b, 1)), build_const(b, stride));
     const Sym *end = sym_add(symbols, sym_add(symbols, first, span), build_const(b, 1));
     const Arg args[] = {arg_tensor(x), arg_int(b, 2), arg_sym(first), arg_sym(end),
                         arg_int(b, stride)};

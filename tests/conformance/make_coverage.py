@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import executorch_runtime
 import programs
 from support import ROOT
 
@@ -28,6 +29,7 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 |---|---|
 | the built-in reference runtime, on the `.pt2` itself | {reference} of {count} |
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
+| ExecuTorch with XNNPACK, on the `.pte`, loaded with full verification | {executorch} of {count} |
 
 ## Holes
 
@@ -35,8 +37,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime |
-|---|---|---|---|
+| model type | program | reference | ONNX Runtime | ExecuTorch |
+|---|---|---|---|---|
 """
 
 
@@ -50,8 +52,9 @@ def attempt(check, name: str) -> str:
             return "-"
 
 
-def measure(name: str) -> tuple[str, str, str]:
-    return name, attempt(programs.check_reference, name), attempt(programs.check_onnx, name)
+def measure(name: str) -> tuple[str, ...]:
+    checks = (programs.check_reference, programs.check_onnx, executorch_runtime.check_program)
+    return name, *(attempt(check, name) for check in checks)
 
 
 def main() -> int:
@@ -62,11 +65,12 @@ def main() -> int:
     text = HEAD.format(
         types=len({name.split("/")[0] for name, *_ in rows}),
         count=len(rows),
-        reference=sum(reference != "-" for _, reference, _ in rows),
-        onnx=sum(onnx != "-" for *_, onnx in rows),
+        reference=sum(row[1] != "-" for row in rows),
+        onnx=sum(row[2] != "-" for row in rows),
+        executorch=sum(row[3] != "-" for row in rows),
         holes=reasons or "None.",
     )
-    text += "".join(f"| {name.replace('/', ' | ')} | {reference} | {onnx} |\n" for name, reference, onnx in rows)
+    text += "".join(f"| {name.replace('/', ' | ')} | {' | '.join(results)} |\n" for name, *results in rows)
     (ROOT / "docs/coverage.md").write_text(text)
     return 1 if any(name not in programs.HOLES for name in holes) else 0
 

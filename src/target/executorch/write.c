@@ -101,7 +101,8 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made = partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
+    bool made =
+        partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
     if (!made) return;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
@@ -115,7 +116,7 @@ static void add_instructions(Pte *p) {
 /* ---- the file ---- */
 
 typedef struct Layout {
-    Segment *segments; /* offsets from the end of the program */
+    Segment *segments;          /* offsets from the end of the program */
     uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
     uint64_t size;
 } Layout;
@@ -148,8 +149,9 @@ static bool lay_out(Pte *p, Layout *layout) {
     for (size_t i = 1; i < count; i++) {
         bool is_blob = i <= p->delegates.count;
         if (layout->segments[i].size) continue;
-        uint64_t size = is_blob ? p->delegates.items[i - 1].length
-                                : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        uint64_t size = is_blob
+                            ? p->delegates.items[i - 1].length
+                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
         position = align(position, SEGMENT_ALIGNMENT);
         layout->segments[i] = (Segment){position, size};
         position += size;
@@ -217,8 +219,8 @@ static bool prepare(Pte *p, int64_t floor) {
 
 static bool exhausted(const Pte *p) {
     return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
-           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed || p->known.failed ||
-           p->bounds.known.failed;
+           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed ||
+           p->known.failed || p->bounds.known.failed;
 }
 
 static void pte_free(Pte *p) {
@@ -273,8 +275,7 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     }
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
-    if (p.status == FERRY_OK)
-        p.status = write_file(&p, &layout, bytes, builder.length, file);
+    if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
     *sizes = (ExecutorchSizes){.program_bytes = builder.length,
                                .weight_bytes = layout.size,
                                .planned_bytes = p.planned,
