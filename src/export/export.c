@@ -205,7 +205,7 @@ static ferry_status run_steps(Export *ex) {
 static ferry_status check_backend(const ferry_export_config *config, ferry_error *error) {
     const char *backend = config->backend;
     if (strcmp(config->target, "executorch") != 0) {
-        const char *option = backend                    ? "backend"
+        const char *option = backend                     ? "backend"
                              : config->unplanned_inputs  ? "no-alloc-graph-input"
                              : config->unplanned_outputs ? "no-alloc-graph-output"
                                                          : NULL;

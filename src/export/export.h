@@ -73,8 +73,7 @@ struct ExportTarget {
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
     /* Settle what depends on the finished program; NULL: nothing does. */
-    ferry_status (*finish)(Program *program, const ferry_export_config *config,
-                           ferry_error *error);
+    ferry_status (*finish)(Program *program, const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
      * the user should know about it, or NULL. */
     ferry_dtype (*choose_dtype)(ferry_dtype wanted, ferry_dtype stored, const char **note);

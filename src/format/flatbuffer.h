@@ -73,43 +73,39 @@ unsigned char *flat_finish(FlatBuilder *builder, FlatRef root, const char *ident
 
 /* ---- reading ---- */
 
-/* Bytes to be read. What points outside of them, or is not what it should be, sets `malformed`, which
- * stays set, and reads as absent: the caller checks it when it has read what it needs. */
-typedef struct FlatBuffer {
+/* A buffer that is read. Whatever would lie outside of it, or is not aligned, sets `failed`; what is asked for
+ * then is as if it were absent. */
+typedef struct FlatReader {
     const unsigned char *bytes;
     size_t length;
-    bool malformed;
-} FlatBuffer;
+    bool failed;
+} FlatReader;
 
 typedef struct FlatTable {
-    FlatBuffer *buffer;
-    size_t at; /* 0: absent, and so is everything in it */
-    size_t vtable;
-    uint32_t slots, size;
+    FlatReader *reader; /* NULL: absent */
+    size_t place, vtable;
+    uint16_t size, vtable_size;
 } FlatTable;
 
-/* Items of `size` bytes each; 4 for references. */
 typedef struct FlatVector {
-    FlatBuffer *buffer;
-    size_t at;
-    size_t count, size;
+    FlatReader *reader; /* NULL: absent */
+    size_t place;       /* of the first item */
+    uint32_t count, item_size;
 } FlatVector;
 
-/* The root, of a buffer with this identifier. */
-FlatTable flat_root(FlatBuffer *buffer, const char *identifier);
+FlatTable flat_root(FlatReader *reader, const char *identifier);
 
-/* A number of `size` bytes, without a sign; `otherwise` where it is absent. */
-uint64_t flat_number(const FlatTable *table, uint32_t slot, size_t size, uint64_t otherwise);
-double flat_double(const FlatTable *table, uint32_t slot);
-float flat_float(const FlatTable *table, uint32_t slot);
+/* A field of `size` bytes; `otherwise` when it is left out. */
+uint64_t flat_get(const FlatTable *table, uint16_t slot, size_t size, uint64_t otherwise);
+float flat_get_float(const FlatTable *table, uint16_t slot);
+double flat_get_double(const FlatTable *table, uint16_t slot);
+FlatTable flat_get_table(const FlatTable *table, uint16_t slot);
+FlatVector flat_get_vector(const FlatTable *table, uint16_t slot, uint32_t item_size);
+/* With a terminating zero, in the buffer; NULL when absent. */
+const char *flat_get_string(const FlatTable *table, uint16_t slot);
 
-/* A table, a string (NULL: absent) or a vector (empty where it is absent). */
-FlatTable flat_child(const FlatTable *table, uint32_t slot);
-const char *flat_text(const FlatTable *table, uint32_t slot);
-FlatVector flat_list(const FlatTable *table, uint32_t slot, size_t size);
-
-/* An item of a vector: a number, or what a reference leads to. Behind the end: 0, and absent. */
-uint64_t flat_item(const FlatVector *vector, size_t index);
-FlatTable flat_entry(const FlatVector *vector, size_t index);
+/* Behind the end of the vector there is 0, and no table. */
+uint64_t flat_item(const FlatVector *vector, uint32_t index);
+FlatTable flat_item_table(const FlatVector *vector, uint32_t index);
 
 #endif

@@ -19,7 +19,45 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
     return build_full(b, NULL, 0, 0, dtype);
 }
 
+const Recipe *pass_weight_recipe(Program *program, const Value *value) {
+    const Node *node = value->producer;
+    if (value->recipe || !node || node->op != OP_PERMUTE) return value->recipe;
+    const Recipe *recipe = node->args[0].tensor->recipe;
+    int64_t dims[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < value->rank; d++) dims[d] = node->args[1].integers.items[d]->value;
+    return recipe ? recipe_permute(&program->arena, recipe, dims) : NULL;
+}
+
+Value *decompose_select(Builder *b, Value *x, uint32_t dim, int64_t index) {
+    Program *program = b->program;
+    const Recipe *whole = pass_weight_recipe(program, x);
+    const Recipe *part = whole ? recipe_select(&program->arena, whole, dim, index) : NULL;
+    if (!part) return build_select(b, x, (int)dim, index);
+    return program_weight(program, VALUE_PARAMETER, x->name, part);
+}
+
 /* ---- layers ---- */
+
+/* Every row times every matrix, and only that of the row's group counts. */
+static Value *decompose_grouped_mm(Builder *b, const Node *node) {
+    Value *rows = tensor_arg(node, 0), *weights = tensor_arg(node, 1), *sum = NULL;
+    Value *ends = build_to(b, tensor_arg(node, 2), FERRY_I64);
+    if (!sym_is_const(weights->shape[0])) return NULL;
+    Value *place = build_arange(b, build_const(b, 0), rows->shape[0], FERRY_I64);
+    Value *before = NULL; /* rows of earlier groups */
+    for (int64_t group = 0; group < weights->shape[0]->value && build_ok(b); group++) {
+        Value *until = build_binary(b, OP_LT, place, build_select(b, ends, 0, group));
+        Value *mine =
+            before ? build_binary(b, OP_AND, until, build_unary(b, OP_NOT, before)) : until;
+        Value *matrix = build_transpose(b, decompose_select(b, weights, 0, group), 0, 1);
+        Value *product = build_linear(b, rows, matrix, NULL);
+        Value *factor = build_unsqueeze(b, build_to(b, mine, rows->dtype), 1);
+        product = build_mul(b, product, factor);
+        sum = sum ? build_add(b, sum, product) : product;
+        before = until;
+    }
+    return sum;
+}
 
 static Value *decompose_linear(Builder *b, const Node *node) {
     Value *bias = tensor_arg(node, 2);
@@ -63,8 +101,8 @@ static Value *decompose_batch_norm(Builder *b, const Node *node) {
     if (x->rank < 2) return NULL;
     shape[1] = x->shape[1];
     const Arg eps[] = {arg_tensor(tensor_arg(node, 4)), arg_float(node->args[7].number)};
-    Value *factor = build_unary(b, OP_RECIPROCAL,
-                                build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
+    Value *factor =
+        build_unary(b, OP_RECIPROCAL, build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
     if (weight) factor = build_mul(b, factor, weight);
     Value *summand = build_unary(b, OP_NEG, build_mul(b, tensor_arg(node, 3), factor));
     if (bias) summand = build_add(b, summand, bias);
@@ -101,7 +139,7 @@ static Value *decompose_rsqrt(Builder *b, const Node *node) {
 /* softmax(query key^T scale + mask) value. With grouped heads the queries of a group are folded into
  * its rows, [batch, groups of heads, group * length, size], so keys and values are never repeated.
  * A row that a bool mask hides entirely gives zeros. */
-static Value *attention(Builder *b, const Node *node, bool multiply) {
+static Value *decompose_attention(Builder *b, const Node *node) {
     Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
     Value *mask = tensor_arg(node, 3), *attended = NULL;
     const Sym *batch = query->shape[0], *heads = query->shape[1], *length = query->shape[2];
@@ -133,25 +171,58 @@ static Value *attention(Builder *b, const Node *node, bool multiply) {
         context =
             build_view(b, context, (const Sym *const[]){batch, heads, length, value->shape[3]}, 4);
     }
+    return attended ? build_where(b, attended, context, zero(b, query->dtype)) : context;
+}
+
+/* A tensor with a dimension in front of the last two, which stands for the heads of a group. */
+static Value *with_group(Builder *b, Value *x, const Sym *groups, const Sym *heads) {
+    const Sym *shape[] = {x->shape[0], groups, sym_floordiv(&b->program->symbols, heads, groups),
+                          x->shape[2], x->shape[3]};
+    return build_view(b, x, shape, 5);
+}
+
+/* The same without folding: heads are [groups, heads of a group], and products and sums broadcast over the
+ * latter. Rows that a bool mask hides entirely are multiplied with 0. */
+static Value *broadcast_attention(Builder *b, const Node *node) {
+    Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
+    Value *mask = tensor_arg(node, 3), *attended = NULL;
+    const Sym *heads = query->shape[1], *groups = key->shape[1];
+    const Sym *shape[] = {query->shape[0], heads, query->shape[2], value->shape[3]};
+    bool grouped = heads != groups;
+    if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
+    if (mask && mask->dtype == FERRY_BOOL) {
+        if (!node->args[4].boolean) attended = build_reduce(b, OP_ANY, mask, -1, true);
+        mask = attention_added_mask(b, mask, query->dtype);
+    }
+    if (grouped) {
+        query = with_group(b, query, groups, heads);
+        key = build_unsqueeze(b, key, 2);
+        value = build_unsqueeze(b, value, 2);
+        bool wide = mask && mask->rank == 4 && mask->shape[1] == heads;
+        if (wide)
+            mask = with_group(b, mask, groups, heads);
+        else if (mask && mask->rank == 4)
+            mask = build_unsqueeze(b, mask, 2);
+    }
+    Value *scaled = build_scalar(b, OP_MUL_SCALAR, query, node->args[5].number);
+    Value *scores = build_matmul(b, scaled, build_transpose(b, key, -2, -1));
+    if (mask) scores = build_add(b, scores, mask);
+    Value *context = build_matmul(b, build_softmax(b, scores, -1), value);
+    if (grouped) context = build_view(b, context, shape, 4);
     if (!attended) return context;
-    if (multiply) return build_mul(b, context, build_to(b, attended, query->dtype));
-    return build_where(b, attended, context, zero(b, query->dtype));
+    return build_mul(b, context, build_to(b, attended, query->dtype));
 }
 
-static Value *decompose_attention(Builder *b, const Node *node) {
-    return attention(b, node, false);
-}
-
-ferry_status pass_masked_attention(Program *program, ferry_error *error) {
+ferry_status pass_broadcast_attention(Program *program, ferry_error *error) {
     Replacements map = {0};
     ferry_status status = FERRY_OK;
     for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
         next = node->next;
-        if (node->op != OP_ATTENTION) continue;
+        if (node->op != OP_ATTENTION || node->outputs[0]->dtype == FERRY_F64) continue;
         Builder b = build_start(program, error);
         b.before = node;
         b.scope = node->scope;
-        Value *value = attention(&b, node, true);
+        Value *value = broadcast_attention(&b, node);
         status = build_finish(&b);
         if (status == FERRY_OK)
             status = replace_node(program, &map, node, value, "the attention", error);
@@ -198,6 +269,7 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_SILU] = decompose_silu,
     [OP_GELU] = decompose_gelu,
     [OP_RSQRT] = decompose_rsqrt,
+    [OP_GROUPED_MM] = decompose_grouped_mm,
     [OP_ATTENTION] = decompose_attention,
     [OP_ROTARY_EMBEDDING] = decompose_rotary,
     [OP_CONVOLUTION] = decompose_convolution,

@@ -36,7 +36,7 @@ static ferry_status read_header(PteFile *f, ferry_error *error) {
                          " bytes and of segments from %" PRIu64 " on; the file has %zu bytes",
                          program, base, f->file->size);
     }
-    f->program = (FlatBuffer){.bytes = bytes, .length = program};
+    f->program = (FlatReader){.bytes = bytes, .length = program};
     f->base = base ? base : f->file->size;
     return FERRY_OK;
 }
@@ -46,32 +46,32 @@ ferry_status pte_file(const MappedFile *file, PteFile *out, ferry_error *error) 
     *f = (PteFile){.file = file};
     TRY(read_header(f, error));
     FlatTable root = flat_root(&f->program, "ET12");
-    FlatVector plans = flat_list(&root, 1, 4);
-    FlatTable plan = flat_entry(&plans, 0), constants = flat_child(&root, 5);
-    FlatVector chains = flat_list(&plan, 5, 4);
-    FlatTable chain = flat_entry(&chains, 0);
-    f->values = flat_list(&plan, 2, 4);
-    f->inputs = flat_list(&plan, 3, 4);
-    f->outputs = flat_list(&plan, 4, 4);
-    f->instructions = flat_list(&chain, 2, 4);
-    f->operators = flat_list(&plan, 6, 4);
-    f->delegates = flat_list(&plan, 7, 4);
-    f->segments = flat_list(&root, 4, 4);
-    f->named = flat_list(&root, 7, 4);
-    f->constant_segment = (uint32_t)flat_number(&constants, 0, 4, 0);
-    f->constants = flat_list(&constants, 1, 8);
-    if (f->program.malformed) return bad(f, "an offset leads outside", error);
-    if (!plan.at || !chain.at) return bad(f, "expected a method with instructions", error);
+    FlatVector plans = flat_get_vector(&root, 1, 4);
+    FlatTable plan = flat_item_table(&plans, 0), constants = flat_get_table(&root, 5);
+    FlatVector chains = flat_get_vector(&plan, 5, 4);
+    FlatTable chain = flat_item_table(&chains, 0);
+    f->values = flat_get_vector(&plan, 2, 4);
+    f->inputs = flat_get_vector(&plan, 3, 4);
+    f->outputs = flat_get_vector(&plan, 4, 4);
+    f->instructions = flat_get_vector(&chain, 2, 4);
+    f->operators = flat_get_vector(&plan, 6, 4);
+    f->delegates = flat_get_vector(&plan, 7, 4);
+    f->segments = flat_get_vector(&root, 4, 4);
+    f->named = flat_get_vector(&root, 7, 4);
+    f->constant_segment = (uint32_t)flat_get(&constants, 0, 4, 0);
+    f->constants = flat_get_vector(&constants, 1, 8);
+    if (f->program.failed) return bad(f, "an offset leads outside", error);
+    if (!plan.reader || !chain.reader) return bad(f, "expected a method with instructions", error);
     if (plans.count == 1 && chains.count == 1) return FERRY_OK;
     return error_set(error, FERRY_UNSUPPORTED, file->path,
-                     "expected one method of one chain, found %zu and %zu", plans.count,
+                     "expected one method of one chain, found %u and %u", plans.count,
                      chains.count);
 }
 
 bool pte_segment(const PteFile *f, uint64_t index, uint64_t *offset, uint64_t *size) {
-    FlatTable segment = flat_entry(&f->segments, index);
-    uint64_t start = flat_number(&segment, 0, 8, 0), room = f->file->size - f->base;
-    *size = flat_number(&segment, 1, 8, 0);
+    FlatTable segment = flat_item_table(&f->segments, index);
+    uint64_t start = flat_get(&segment, 0, 8, 0), room = f->file->size - f->base;
+    *size = flat_get(&segment, 1, 8, 0);
     *offset = f->base + start;
-    return segment.at && start <= room && *size <= room - start;
+    return segment.reader && start <= room && *size <= room - start;
 }

@@ -164,7 +164,7 @@ void read_pad_kernel(Reader *r, const PteCall *call) {
 static Arg scaled_sizes(Reader *r, const Value *x, const PteSlot *factors, double *out) {
     const Sym *sizes[2];
     FlatTable table = factors->table;
-    FlatVector items = flat_list(&table, 0, 8);
+    FlatVector items = flat_get_vector(&table, 0, 8);
     if (items.count != 2 || x->rank != 4) {
         pte_read_bad(r, "expected two factors and an image");
         return arg_none();

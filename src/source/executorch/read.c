@@ -43,10 +43,10 @@ static void read_input(Reader *r, size_t index) {
 
 /* "aten::add" with the overload "out" is the kernel "aten::add.out". */
 static const char *kernel_name(Reader *r, uint64_t index) {
-    FlatTable entry = flat_entry(&r->f.operators, index);
-    const char *name = flat_text(&entry, 0), *overload = flat_text(&entry, 1);
+    FlatTable entry = flat_item_table(&r->f.operators, index);
+    const char *name = flat_get_string(&entry, 0), *overload = flat_get_string(&entry, 1);
     if (!name) {
-        pte_read_bad(r, "the operator %" PRIu64 " is not in the list, which has %zu", index,
+        pte_read_bad(r, "the operator %" PRIu64 " is not in the list, which has %u", index,
                    r->f.operators.count);
         return NULL;
     }
@@ -56,13 +56,13 @@ static const char *kernel_name(Reader *r, uint64_t index) {
 
 static void read_instruction(Reader *r, size_t index) {
     static const char *const others[] = {"nothing", "", "", "MoveCall", "JumpFalseCall", "FreeCall"};
-    FlatTable entry = flat_entry(&r->f.instructions, index), call = flat_child(&entry, 1);
-    uint64_t kind = flat_number(&entry, 0, 1, 0), callee = flat_number(&call, 0, 4, 0);
-    FlatVector list = flat_list(&call, 1, 4);
+    FlatTable entry = flat_item_table(&r->f.instructions, index), call = flat_get_table(&entry, 1);
+    uint64_t kind = flat_get(&entry, 0, 1, 0), callee = flat_get(&call, 0, 4, 0);
+    FlatVector list = flat_get_vector(&call, 1, 4);
     uint32_t *args = ARENA_ARRAY(&r->arena, uint32_t, list.count);
     for (size_t i = 0; args && i < list.count; i++) args[i] = (uint32_t)flat_item(&list, i);
     if (!args) pte_read_memory(r);
-    if (r->f.program.malformed) pte_read_bad(r, "the instruction %zu leads outside of the file", index);
+    if (r->f.program.failed) pte_read_bad(r, "the instruction %zu leads outside of the file", index);
     if (!reader_ok(r)) return;
     PteCall made = {.args = args, .count = (uint32_t)list.count};
     if (kind == PTE_CALL_DELEGATE) {
@@ -94,7 +94,7 @@ static bool check_ports(Reader *r) {
     bool named = ports->input_count > 0;
     if (!named) return true;
     if (ports->input_count == r->f.inputs.count && ports->output_count == r->f.outputs.count) return true;
-    return pte_read_bad(r, "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",
+    return pte_read_bad(r, "export.json names %zu inputs and %zu outputs, the program has %u and %u",
                       ports->input_count, ports->output_count, r->f.inputs.count, r->f.outputs.count);
 }
 

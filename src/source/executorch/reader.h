@@ -10,7 +10,7 @@
 /* The parts of the file (file.c). */
 typedef struct PteFile {
     const MappedFile *file;
-    FlatBuffer program;
+    FlatReader program;
     uint64_t base; /* of the segments */
     FlatVector values, inputs, outputs, operators, delegates, instructions;
     FlatVector segments, named, constants;

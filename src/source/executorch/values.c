@@ -26,16 +26,16 @@ bool pte_read_fail(Reader *r, ferry_status status, const char *format, ...) {
 /* ---- reading the table ---- */
 
 static void read_tensor(Reader *r, PteSlot *slot) {
-    FlatTable *table = &slot->table, place = flat_child(table, 6), extra = flat_child(table, 9);
-    FlatVector sizes = flat_list(table, 2, 4), order = flat_list(table, 3, 1);
-    int number = (int8_t)flat_number(table, 0, 1, 0);
+    FlatTable *table = &slot->table, place = flat_get_table(table, 6), extra = flat_get_table(table, 9);
+    FlatVector sizes = flat_get_vector(table, 2, 4), order = flat_get_vector(table, 3, 1);
+    int number = (int8_t)flat_get(table, 0, 1, 0);
     slot->dtype = pte_dtype_of(number);
     if (!slot->dtype) {
         pte_read_unsupported(r, "a tensor has ExecuTorch's element type %d", number);
         return;
     }
     if (sizes.count > FERRY_MAX_RANK || order.count != sizes.count) {
-        pte_read_unsupported(r, "a tensor has %zu sizes and %zu dimensions in order; expected the same, at "
+        pte_read_unsupported(r, "a tensor has %u sizes and %u dimensions in order; expected the same, at "
                            "most %d", sizes.count, order.count, FERRY_MAX_RANK);
         return;
     }
@@ -47,28 +47,28 @@ static void read_tensor(Reader *r, PteSlot *slot) {
             pte_read_unsupported(r, "a tensor whose dimensions are in another order");
         }
     }
-    if (flat_number(table, 1, 4, 0)) pte_read_unsupported(r, "a tensor that begins inside of its memory");
-    if (flat_number(&extra, 2, 1, 0)) pte_read_unsupported(r, "a weight in another file (.ptd)");
-    slot->constant = (uint32_t)flat_number(table, 5, 4, 0);
-    slot->dynamic = flat_number(table, 8, 1, 0) != PTE_STATIC;
-    slot->place[0] = flat_number(&place, 0, 4, 0);
-    slot->place[1] = flat_number(&place, 1, 4, 0) | flat_number(&place, 2, 4, 0) << 32;
+    if (flat_get(table, 1, 4, 0)) pte_read_unsupported(r, "a tensor that begins inside of its memory");
+    if (flat_get(&extra, 2, 1, 0)) pte_read_unsupported(r, "a weight in another file (.ptd)");
+    slot->constant = (uint32_t)flat_get(table, 5, 4, 0);
+    slot->dynamic = flat_get(table, 8, 1, 0) != PTE_STATIC;
+    slot->place[0] = flat_get(&place, 0, 4, 0);
+    slot->place[1] = flat_get(&place, 1, 4, 0) | flat_get(&place, 2, 4, 0) << 32;
     if (slot->constant && slot->place[0]) pte_read_unsupported(r, "a weight that the program writes");
 }
 
 static void read_slot(Reader *r, PteSlot *slot, uint64_t index) {
-    FlatTable entry = flat_entry(&r->f.values, index);
-    slot->kind = (SlotKind)flat_number(&entry, 0, 1, 0);
-    slot->table = flat_child(&entry, 1);
+    FlatTable entry = flat_item_table(&r->f.values, index);
+    slot->kind = (SlotKind)flat_get(&entry, 0, 1, 0);
+    slot->table = flat_get_table(&entry, 1);
     switch (slot->kind) {
     case SLOT_INT: {
-        int64_t value = (int64_t)flat_number(&slot->table, 0, 8, 0);
+        int64_t value = (int64_t)flat_get(&slot->table, 0, 8, 0);
         if (value == INT64_MIN) value++; /* minus infinity, to symbolic integers */
         slot->size = build_const(&r->b, value);
         break;
     }
-    case SLOT_BOOL: slot->boolean = flat_number(&slot->table, 0, 1, 0) != 0; break;
-    case SLOT_DOUBLE: slot->number = flat_double(&slot->table, 0); break;
+    case SLOT_BOOL: slot->boolean = flat_get(&slot->table, 0, 1, 0) != 0; break;
+    case SLOT_DOUBLE: slot->number = flat_get_double(&slot->table, 0); break;
     case SLOT_TENSOR: read_tensor(r, slot); break;
     default: break; /* read when it is used */
     }
@@ -78,13 +78,13 @@ bool pte_read_slots(Reader *r) {
     r->slots = ARENA_ARRAY(&r->arena, PteSlot, r->f.values.count);
     if (!r->slots) return pte_read_memory(r);
     for (size_t i = 0; i < r->f.values.count && reader_ok(r); i++) read_slot(r, &r->slots[i], i);
-    if (r->f.program.malformed) pte_read_bad(r, "a value of the table leads outside of the file");
+    if (r->f.program.failed) pte_read_bad(r, "a value of the table leads outside of the file");
     return reader_ok(r);
 }
 
 PteSlot *pte_read_slot(Reader *r, uint64_t index) {
     if (index < r->f.values.count) return &r->slots[index];
-    pte_read_bad(r, "the value %" PRIu64 " is not in the table, which has %zu", index, r->f.values.count);
+    pte_read_bad(r, "the value %" PRIu64 " is not in the table, which has %u", index, r->f.values.count);
     return NULL;
 }
 
@@ -123,10 +123,10 @@ const Sym *pte_read_symbol(Reader *r, int64_t lower) {
 /* The name of the data that begins there; named data are called "NUMBER.NAME.FINGERPRINT" by ferry. */
 static const char *weight_name(Reader *r, uint64_t offset) {
     for (size_t i = 0; i < r->f.named.count; i++) {
-        FlatTable entry = flat_entry(&r->f.named, i);
-        const char *key = flat_text(&entry, 0), *first = key ? strchr(key, '.') : NULL;
+        FlatTable entry = flat_item_table(&r->f.named, i);
+        const char *key = flat_get_string(&entry, 0), *first = key ? strchr(key, '.') : NULL;
         uint64_t start, size;
-        bool found = pte_segment(&r->f, flat_number(&entry, 1, 4, 0), &start, &size);
+        bool found = pte_segment(&r->f, flat_get(&entry, 1, 4, 0), &start, &size);
         if (!key || !found || start != offset) continue;
         const char *last = strrchr(key, '.');
         bool ours = first && last > first + 1 && strspn(key, "0123456789") == (size_t)(first - key) &&
@@ -232,11 +232,11 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
 
 static Arg list(Reader *r, PteSlot *slot, ArgType type) {
     bool sizes = type == ARG_INTS;
-    FlatVector items = flat_list(&slot->table, 0, sizes ? 8 : 4);
+    FlatVector items = flat_get_vector(&slot->table, 0, sizes ? 8 : 4);
     Arena *arena = &r->b.program->arena;
     const Sym **syms = ARENA_ARRAY(arena, const Sym *, items.count);
     Value **values = ARENA_ARRAY(arena, Value *, items.count);
-    if (!syms || !values || r->f.program.malformed) {
+    if (!syms || !values || r->f.program.failed) {
         pte_read_bad(r, "a list leads outside of the file");
         return arg_none();
     }
@@ -283,7 +283,7 @@ Arg pte_read_arg(Reader *r, uint64_t index, const OpArg *type) {
     switch (type->type) {
     case ARG_TENSOR: return arg_tensor(pte_read_tensor(r, index));
     case ARG_STRING: {
-        const char *text = flat_text(&slot->table, 0);
+        const char *text = flat_get_string(&slot->table, 0);
         if (!text) pte_read_bad(r, "the string %" PRIu64 " is not valid", index);
         return arg_string(arena_string(&r->b.program->arena, text ? text : ""));
     }

@@ -16,18 +16,18 @@ static uint32_t number(const unsigned char *bytes) {
 /* The named data with this key. */
 static bool find_named(const Reader *r, const char *key, uint64_t *offset, uint64_t *size) {
     for (size_t i = 0; i < r->f.named.count; i++) {
-        FlatTable entry = flat_entry(&r->f.named, i);
-        const char *name = flat_text(&entry, 0);
+        FlatTable entry = flat_item_table(&r->f.named, i);
+        const char *name = flat_get_string(&entry, 0);
         if (name && strcmp(name, key) == 0) {
-            return pte_segment(&r->f, flat_number(&entry, 1, 4, 0), offset, size);
+            return pte_segment(&r->f, flat_get(&entry, 1, 4, 0), offset, size);
         }
     }
     return false;
 }
 
 static Value *read_constant(XnnGraph *x, uint64_t index, ferry_dtype dtype, const FlatVector *dims) {
-    FlatTable entry = flat_entry(&x->data, index);
-    const char *key = flat_text(&entry, 2);
+    FlatTable entry = flat_item_table(&x->data, index);
+    const char *key = flat_get_string(&entry, 2);
     uint64_t offset, size;
     int64_t shape[FERRY_MAX_RANK];
     if (!key) pte_read_unsupported(x->r, "a weight inside of the delegate");
@@ -41,16 +41,16 @@ static Value *read_constant(XnnGraph *x, uint64_t index, ferry_dtype dtype, cons
 
 static void read_value(XnnGraph *x, size_t index) {
     Reader *r = x->r;
-    FlatTable entry = flat_entry(&x->values, index), tensor = flat_child(&entry, 1);
-    FlatVector dims = flat_list(&tensor, 2, 4);
-    uint64_t id = flat_number(&tensor, 6, 4, 0), constant = flat_number(&tensor, 3, 4, 0);
-    uint64_t type = flat_number(&tensor, 0, 2, 0), flags = flat_number(&tensor, 5, 4, 0);
-    if (flat_number(&entry, 0, 1, 0) != VALUE_TENSOR_PLAIN || (type != 1 && type != 2)) {
+    FlatTable entry = flat_item_table(&x->values, index), tensor = flat_get_table(&entry, 1);
+    FlatVector dims = flat_get_vector(&tensor, 2, 4);
+    uint64_t id = flat_get(&tensor, 6, 4, 0), constant = flat_get(&tensor, 3, 4, 0);
+    uint64_t type = flat_get(&tensor, 0, 2, 0), flags = flat_get(&tensor, 5, 4, 0);
+    if (flat_get(&entry, 0, 1, 0) != VALUE_TENSOR_PLAIN || (type != 1 && type != 2)) {
         pte_read_unsupported(r, "a value that is quantized, or of XNNPACK's type %" PRIu64, type);
         return;
     }
     if (id >= x->count || dims.count > FERRY_MAX_RANK) {
-        pte_read_bad(r, "the value %zu of the delegate has the number %" PRIu64 " and %zu dimensions",
+        pte_read_bad(r, "the value %zu of the delegate has the number %" PRIu64 " and %u dimensions",
                    index, id, dims.count);
         return;
     }
@@ -58,7 +58,7 @@ static void read_value(XnnGraph *x, size_t index) {
     *value = (XnnValue){.dtype = type == 1 ? FERRY_F32 : FERRY_F16, .external = UINT32_MAX};
     if (constant) value->value = read_constant(x, constant, value->dtype, &dims);
     if (!(flags & (EXTERNAL_INPUT | EXTERNAL_OUTPUT))) return;
-    value->external = (uint32_t)flat_number(&tensor, 4, 4, 0);
+    value->external = (uint32_t)flat_get(&tensor, 4, 4, 0);
     if (value->external >= x->call->count)
         pte_read_bad(r, "the delegate has the argument %u of %u", value->external, x->call->count);
     else if (flags & EXTERNAL_INPUT)
@@ -91,17 +91,17 @@ void xnn_give(XnnGraph *x, uint64_t id, Value *value) {
 
 /* ---- the graph ---- */
 
-static bool find_blob(Reader *r, uint64_t index, FlatBuffer *out) {
-    FlatTable delegate = flat_entry(&r->f.delegates, index), data = flat_child(&delegate, 1);
-    const char *id = flat_text(&delegate, 0);
+static bool find_blob(Reader *r, uint64_t index, FlatReader *out) {
+    FlatTable delegate = flat_item_table(&r->f.delegates, index), data = flat_get_table(&delegate, 1);
+    const char *id = flat_get_string(&delegate, 0);
     uint64_t offset, size;
     if (!id || strcmp(id, "XnnpackBackend") != 0) {
         return pte_read_unsupported(r, "a delegate of the backend \"%s\"", id ? id : "");
     }
-    if (flat_number(&data, 0, 1, 0) != PTE_LOCATION_SEGMENT) {
+    if (flat_get(&data, 0, 1, 0) != PTE_LOCATION_SEGMENT) {
         return pte_read_unsupported(r, "a delegate inside of the program");
     }
-    if (!pte_segment(&r->f, flat_number(&data, 1, 4, 0), &offset, &size)) {
+    if (!pte_segment(&r->f, flat_get(&data, 1, 4, 0), &offset, &size)) {
         return pte_read_bad(r, "the delegate %" PRIu64 " is not in the file", index);
     }
     const unsigned char *blob = r->f.file->bytes + offset;
@@ -112,27 +112,27 @@ static bool find_blob(Reader *r, uint64_t index, FlatBuffer *out) {
     if (start > size || length > size - start) {
         return pte_read_bad(r, "the delegate %" PRIu64 " is larger than its segment", index);
     }
-    *out = (FlatBuffer){.bytes = blob + start, .length = length};
+    *out = (FlatReader){.bytes = blob + start, .length = length};
     return true;
 }
 
 static void read_graph(XnnGraph *x) {
     Reader *r = x->r;
     FlatTable root = flat_root(&x->buffer, "XN01");
-    x->nodes = flat_list(&root, 1, 4);
-    x->values = flat_list(&root, 2, 4);
-    x->data = flat_list(&root, 8, 4);
+    x->nodes = flat_get_vector(&root, 1, 4);
+    x->values = flat_get_vector(&root, 2, 4);
+    x->data = flat_get_vector(&root, 8, 4);
     x->count = (uint32_t)x->values.count;
     x->table = ARENA_ARRAY(&r->arena, XnnValue, x->count);
     if (!x->table) pte_read_memory(r);
     for (size_t i = 0; i < x->values.count && reader_ok(r); i++) read_value(x, i);
     for (size_t i = 0; i < x->nodes.count && reader_ok(r); i++) {
-        FlatTable entry = flat_entry(&x->nodes, i), node = flat_child(&entry, 1);
-        FlatTable range = flat_child(&entry, 3);
-        xnn_read_node(x, (uint32_t)flat_number(&entry, 0, 1, 0), &node, &range);
-        if (x->buffer.malformed) pte_read_bad(r, "an offset in the delegate leads outside");
+        FlatTable entry = flat_item_table(&x->nodes, i), node = flat_get_table(&entry, 1);
+        FlatTable range = flat_get_table(&entry, 3);
+        xnn_read_node(x, (uint32_t)flat_get(&entry, 0, 1, 0), &node, &range);
+        if (x->buffer.failed) pte_read_bad(r, "an offset in the delegate leads outside");
     }
-    if (x->buffer.malformed) pte_read_bad(r, "the delegate is not a valid graph of XNNPACK (XN01)");
+    if (x->buffer.failed) pte_read_bad(r, "the delegate is not a valid graph of XNNPACK (XN01)");
 }
 
 void pte_read_delegate(Reader *r, uint64_t delegate, const PteCall *call) {

@@ -14,7 +14,7 @@ typedef struct XnnValue {
 typedef struct XnnGraph {
     Reader *r;
     const PteCall *call;
-    FlatBuffer buffer;
+    FlatReader buffer;
     FlatVector nodes, values, data;
     XnnValue *table; /* by the number of the value */
     uint32_t count;

@@ -16,7 +16,7 @@ static const int64_t to_last[] = {0, 2, 3, 1}, to_plain[] = {0, 3, 1, 2};
 /* ---- fields ---- */
 
 static uint32_t field(const FlatTable *node, uint32_t slot) {
-    return (uint32_t)flat_number(node, slot, 4, 0);
+    return (uint32_t)flat_get(node, slot, 4, 0);
 }
 
 static Value *operand(XnnGraph *x, const FlatTable *node, uint32_t slot) {
@@ -25,10 +25,10 @@ static Value *operand(XnnGraph *x, const FlatTable *node, uint32_t slot) {
 
 /* Lists of numbers, as many as the tensor has dimensions. */
 static bool read_list(XnnGraph *x, const FlatTable *node, uint32_t slot, uint32_t rank, int64_t *out) {
-    FlatVector list = flat_list(node, slot, 4);
+    FlatVector list = flat_get_vector(node, slot, 4);
     if (!reader_ok(x->r)) return false;
     if (list.count != rank || rank > FERRY_MAX_RANK) {
-        return pte_read_bad(x->r, "expected a list of %u numbers, found %zu", rank, list.count);
+        return pte_read_bad(x->r, "expected a list of %u numbers, found %u", rank, list.count);
     }
     for (size_t i = 0; i < list.count; i++) out[i] = (int64_t)flat_item(&list, i);
     return true;
@@ -77,7 +77,7 @@ static void read_binary(XnnGraph *x, const Row *row, const FlatTable *node) {
 }
 
 static void read_leaky_relu(XnnGraph *x, const Row *row, const FlatTable *node) {
-    Arg slope = arg_float((double)flat_float(node, 0));
+    Arg slope = arg_float((double)flat_get_float(node, 0));
     xnn_give(x, field(node, 2), APPLY(x, row->op, arg_tensor(operand(x, node, 1)), slope));
 }
 
@@ -107,7 +107,7 @@ static void read_cat(XnnGraph *x, const Row *row, const FlatTable *node) {
     Value *parts[5];
     uint32_t count = 0;
     (void)row;
-    while (count < 5 && (count < 2 || flat_number(node, slots[count], 4, UINT32_MAX) != UINT32_MAX)) {
+    while (count < 5 && (count < 2 || flat_get(node, slots[count], 4, UINT32_MAX) != UINT32_MAX)) {
         parts[count] = operand(x, node, slots[count]);
         count++;
     }
@@ -140,7 +140,7 @@ static void read_pad(XnnGraph *x, const Row *row, const FlatTable *node) {
         pads[2 * (rank - 1 - d)] = before[d];
         pads[2 * (rank - 1 - d) + 1] = after[d];
     }
-    Arg list = arg_ints(&x->r->b, pads, 2 * rank), fill = arg_float((double)flat_float(node, 2));
+    Arg list = arg_ints(&x->r->b, pads, 2 * rank), fill = arg_float((double)flat_get_float(node, 2));
     xnn_give(x, field(node, 4),
              APPLY(x, row->op, arg_tensor(value), list, arg_string("constant"), fill));
 }
@@ -149,7 +149,7 @@ static void read_pad(XnnGraph *x, const Row *row, const FlatTable *node) {
 
 static void read_linear(XnnGraph *x, const Row *row, const FlatTable *node) {
     Value *from = operand(x, node, 0), *filter = operand(x, node, 1);
-    uint64_t bias = flat_number(node, 2, 4, UINT32_MAX);
+    uint64_t bias = flat_get(node, 2, 4, UINT32_MAX);
     (void)row;
     if (field(node, 4)) pte_read_unsupported(x->r, "flags of a FullyConnected");
     Value *added = bias == UINT32_MAX ? NULL : xnn_read(x, bias);
@@ -208,7 +208,7 @@ static void read_convolution(XnnGraph *x, const Row *row, const FlatTable *node)
     const int64_t zero[] = {0, 0};
     Builder *b = &x->r->b;
     Value *from = image(x, node, 15), *weight = filter(x, node, strcmp(row->name, "DepthwiseConv2d") == 0);
-    uint64_t id = flat_number(node, 17, 4, UINT32_MAX);
+    uint64_t id = flat_get(node, 17, 4, UINT32_MAX);
     Value *bias = id == UINT32_MAX ? NULL : xnn_read(x, id);
     if (bias && reader_ok(x->r)) bias = build_to(b, bias, from->dtype);
     Arg pads = padding(x, node);
@@ -281,9 +281,9 @@ void xnn_read_node(XnnGraph *x, uint32_t type, const FlatTable *node, const Flat
         return;
     }
     x->r->where = row->name;
-    x->clamped = range->at != 0;
-    x->low = (double)flat_float(range, 0);
-    x->high = (double)flat_float(range, 1);
+    x->clamped = range->reader != NULL;
+    x->low = (double)flat_get_float(range, 0);
+    x->high = (double)flat_get_float(range, 1);
     row->read(x, row, node);
     x->r->where = "XnnpackBackend";
 }

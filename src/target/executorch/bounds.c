@@ -143,9 +143,11 @@ static Range join(SymKind kind, Range a, Range b) {
         return (Range){b.lower < 0 ? b.lower : 0, a.lower >= 0 && a.upper < most ? a.upper : most};
     }
     case SYM_MIN:
-        return (Range){a.lower < b.lower ? a.lower : b.lower, a.upper < b.upper ? a.upper : b.upper};
+        return (Range){a.lower < b.lower ? a.lower : b.lower,
+                       a.upper < b.upper ? a.upper : b.upper};
     default:
-        return (Range){a.lower > b.lower ? a.lower : b.lower, a.upper > b.upper ? a.upper : b.upper};
+        return (Range){a.lower > b.lower ? a.lower : b.lower,
+                       a.upper > b.upper ? a.upper : b.upper};
     }
 }
 

@@ -18,8 +18,20 @@
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
 enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
+enum { MAX_DENSE_GROUPS = 64 };
+
+/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
+static bool is_dense(const Node *node) {
+    const Value *weights = node->args[1].tensor;
+    const Node *maker = weights->producer;
+    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
+    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
+}
+
 /* XNNPACK computes these when they are decomposed. */
 static bool is_delegated(const Node *node) {
+    if (node->op == OP_GROUPED_MM) return is_dense(node);
+    if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
     if (node->outputs[0]->dtype != FERRY_F32) return false;
     if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
     if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;
@@ -36,7 +48,7 @@ static bool accepts(const void *context, const Node *node) {
 
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
-    if (options->xnnpack) TRY(pass_masked_attention(program, error));
+    if (options->xnnpack) TRY(pass_broadcast_attention(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
 
@@ -89,7 +101,8 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made = partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
+    bool made =
+        partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
     if (!made) return;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
@@ -103,7 +116,7 @@ static void add_instructions(Pte *p) {
 /* ---- the file ---- */
 
 typedef struct Layout {
-    Segment *segments; /* offsets from the end of the program */
+    Segment *segments;          /* offsets from the end of the program */
     uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
     uint64_t size;
 } Layout;
@@ -136,8 +149,9 @@ static bool lay_out(Pte *p, Layout *layout) {
     for (size_t i = 1; i < count; i++) {
         bool is_blob = i <= p->delegates.count;
         if (layout->segments[i].size) continue;
-        uint64_t size = is_blob ? p->delegates.items[i - 1].length
-                                : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        uint64_t size = is_blob
+                            ? p->delegates.items[i - 1].length
+                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
         position = align(position, SEGMENT_ALIGNMENT);
         layout->segments[i] = (Segment){position, size};
         position += size;
@@ -177,6 +191,9 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     put(bytes + 16, length, 8);
     put(bytes + 24, base, 8);
     put(bytes + 32, layout->size, 8);
+#ifdef FERRY_VERIFY
+    TRY(executorch_verify(file->path, bytes, length, base + layout->size, p->error));
+#endif
     TRY(output_write(file, 0, bytes, length, p->error));
     for (size_t i = 0; i < p->delegates.count; i++) {
         const Delegate *delegate = &p->delegates.items[i];
@@ -202,8 +219,8 @@ static bool prepare(Pte *p, int64_t floor) {
 
 static bool exhausted(const Pte *p) {
     return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
-           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed || p->known.failed ||
-           p->bounds.known.failed;
+           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed ||
+           p->known.failed || p->bounds.known.failed;
 }
 
 static void pte_free(Pte *p) {
@@ -258,8 +275,7 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     }
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
-    if (p.status == FERRY_OK)
-        p.status = write_file(&p, &layout, bytes, builder.length, file);
+    if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
     *sizes = (ExecutorchSizes){.program_bytes = builder.length,
                                .weight_bytes = layout.size,
                                .planned_bytes = p.planned,
