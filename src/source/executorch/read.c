@@ -59,6 +59,10 @@ static void read_instruction(Reader *r, size_t index) {
     FlatTable entry = flat_item_table(&r->f.instructions, index), call = flat_get_table(&entry, 1);
     uint64_t kind = flat_get(&entry, 0, 1, 0), callee = flat_get(&call, 0, 4, 0);
     FlatVector list = flat_get_vector(&call, 1, 4);
+    if (list.count > PTE_MAX_ITEMS) {
+        pte_read_unsupported(r, "the instruction %zu has %u arguments", index, list.count);
+        return;
+    }
     uint32_t *args = ARENA_ARRAY(&r->arena, uint32_t, list.count);
     for (size_t i = 0; args && i < list.count; i++) args[i] = (uint32_t)flat_item(&list, i);
     if (!args) pte_read_memory(r);

@@ -7,6 +7,9 @@
 #include "graph/build.h"
 #include "source/executorch/executorch_read.h"
 
+/* Of a call and of a list. A file can name one list many times: what is read of it must stay in proportion. */
+enum { PTE_MAX_ITEMS = 4096 };
+
 /* The parts of the file (file.c). */
 typedef struct PteFile {
     const MappedFile *file;

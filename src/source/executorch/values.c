@@ -233,6 +233,10 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
 static Arg list(Reader *r, PteSlot *slot, ArgType type) {
     bool sizes = type == ARG_INTS;
     FlatVector items = flat_get_vector(&slot->table, 0, sizes ? 8 : 4);
+    if (items.count > PTE_MAX_ITEMS) {
+        pte_read_unsupported(r, "a list of %u items", items.count);
+        return arg_none();
+    }
     Arena *arena = &r->b.program->arena;
     const Sym **syms = ARENA_ARRAY(arena, const Sym *, items.count);
     Value **values = ARENA_ARRAY(arena, Value *, items.count);
