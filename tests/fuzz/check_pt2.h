@@ -4,6 +4,7 @@
 #define TESTS_FUZZ_CHECK_PT2_H
 
 #include "base/error.h"
+#include "format/json.h"
 #include "format/zip_write.h"
 #include "source/pt2/pt2.h"
 
