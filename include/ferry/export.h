@@ -32,7 +32,7 @@ typedef struct ferry_plugins ferry_plugins;
 typedef struct ferry_export_config {
     size_t size; /* of this structure, as the caller knows it; set by init */
 
-    const char *target; /* "onnx", "dynamo", "openvino" */
+    const char *target; /* "onnx", "dynamo", "openvino", "executorch" */
     const char *task;   /* "text-generation", ...; NULL: the class that config.json names */
 
     /* Of the weights and the computation. FERRY_DTYPE_NONE: that of the checkpoint where the target's
@@ -66,6 +66,13 @@ typedef struct ferry_export_config {
      * keeps them from run to run, and takes "beam_idx" instead. */
     bool stateless;
     bool compress_to_fp16; /* OpenVINO: store float32 weights in half the bytes */
+
+    /* ExecuTorch: who computes: "xnnpack" (the default) what it can and the portable kernels the rest,
+     * or "portable" kernels alone. */
+    const char *backend;
+    /* ExecuTorch: the caller of the program gives the memory of inputs, and of outputs; by default it is
+     * planned with the rest. */
+    bool unplanned_inputs, unplanned_outputs;
 
     /* Keys of config.json that ferry does not know and the caller vouches for. */
     const char *const *ignored_config_keys;

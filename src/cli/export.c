@@ -6,9 +6,9 @@
 
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
-        *structure;
+        *structure, *backend;
     bool dynamic, expect_dynamic, no_cache, deferred_asserts, stateful, no_stateful,
-        compress_to_fp16, json, quiet;
+        compress_to_fp16, unplanned_inputs, unplanned_outputs, json, quiet;
     long opset, threads;
     StringList ignored, plugins;
 } ExportArgs;
@@ -93,6 +93,9 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->deferred_asserts = args->deferred_asserts;
     config->stateless = args->no_stateful;
     config->compress_to_fp16 = args->compress_to_fp16;
+    config->backend = args->backend;
+    config->unplanned_inputs = args->unplanned_inputs;
+    config->unplanned_outputs = args->unplanned_outputs;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
     config->ignored_config_keys = args->ignored.items;
@@ -148,7 +151,8 @@ static int run_export(int argc, char **argv) {
     const char *source;
     const Option options[] = {
         {0, "to", "TARGET", OPTION_STRING, &args.to,
-         "what to export to: onnx (the default), dynamo (.pt2) or openvino"},
+         "what to export to: onnx (the default), dynamo (.pt2), openvino or\n"
+         "executorch (.pte)"},
         {'o', "output", "DIR", OPTION_STRING, &args.output,
          "where the export goes; made when missing"},
         {0, "dynamic", NULL, OPTION_FLAG, &args.dynamic,
@@ -187,6 +191,13 @@ static int run_export(int argc, char **argv) {
          "keeps them, and takes beam_idx"},
         {0, "compress-to-fp16", NULL, OPTION_FLAG, &args.compress_to_fp16,
          "openvino: store float32 weights as float16"},
+        {0, "backend", "NAME", OPTION_STRING, &args.backend,
+         "executorch: xnnpack (the default): XNNPACK computes what it can;\n"
+         "portable: kernels alone; mlx and cuda are refused"},
+        {0, "no-alloc-graph-input", NULL, OPTION_FLAG, &args.unplanned_inputs,
+         "executorch: the caller gives the memory of inputs"},
+        {0, "no-alloc-graph-output", NULL, OPTION_FLAG, &args.unplanned_outputs,
+         "executorch: the caller gives the memory of outputs"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
         OPTION_PLUGIN(&args.plugins),
@@ -231,8 +242,7 @@ const Command command_export = {
     "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
     "shards.\n"
     "DIR receives model.onnx, model.onnx.data, export.json and config.json (or model.pt2, or\n"
-    "openvino_model.xml and openvino_model.bin, in the place of the first two), complete or not "
-    "at\n"
-    "all.\n"
+    "openvino_model.xml and openvino_model.bin, or model.pte, in the place of the first two),\n"
+    "complete or not at all.\n"
     "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
     run_export};

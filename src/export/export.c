@@ -38,6 +38,19 @@ static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtyp
 
 /* ---- steps ---- */
 
+/* Remember the sizes that the sample inputs have. */
+static void record_samples(Program *program, const ferry_tensors *samples) {
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Value *value = program->inputs.items[i].value;
+        const ferry_tensor *sample = ferry_tensors_find(samples, program->inputs.items[i].name);
+        if (!sample || sample->rank != value->rank) continue;
+        for (uint32_t d = 0; d < value->rank; d++) {
+            if (value->shape[d]->kind != SYM_SYMBOL) continue;
+            sym_set_sample(&program->symbols, value->shape[d], sample->shape[d]);
+        }
+    }
+}
+
 /* A checkpoint: the family builds the program that the configuration asks for. */
 static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
@@ -60,7 +73,9 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     InputRequest *inputs;
     size_t count;
     TRY(inputs_resolve(config, ex->program, &inputs, &count, ex->error));
-    return model_build(checkpoint, ex->registry, &request, inputs, count, ex->program, ex->error);
+    TRY(model_build(checkpoint, ex->registry, &request, inputs, count, ex->program, ex->error));
+    if (config->inputs) record_samples(ex->program, config->inputs);
+    return FERRY_OK;
 }
 
 /* A torch.export program is what it is: options that would make it another one are refused. */
@@ -191,6 +206,41 @@ static ferry_status run_steps(Export *ex) {
 
 /* ---- configuration ---- */
 
+static ferry_status check_backend(const ferry_export_config *config, ferry_error *error) {
+    const char *backend = config->backend;
+    if (strcmp(config->target, "executorch") != 0) {
+        const char *option = backend                     ? "backend"
+                             : config->unplanned_inputs  ? "no-alloc-graph-input"
+                             : config->unplanned_outputs ? "no-alloc-graph-output"
+                                                         : NULL;
+        if (!option) return FERRY_OK;
+        return error_set(error, FERRY_UNSUPPORTED, option,
+                         "a %s model has no such thing: this is an option of executorch",
+                         config->target);
+    }
+    if (config->weights == FERRY_WEIGHTS_LINK) {
+        return error_set(error, FERRY_UNSUPPORTED, "weights",
+                         "an ExecuTorch program holds its own weights: only ONNX and OpenVINO can "
+                         "link to the checkpoint's");
+    }
+    if (!backend || !strcmp(backend, "xnnpack") || !strcmp(backend, "portable")) return FERRY_OK;
+    if (strcmp(backend, "cuda") == 0) {
+        return error_set(error, FERRY_UNSUPPORTED, "backend",
+                         "CUDA is not available in this environment; cannot export to the "
+                         "ExecuTorch CUDA backend. It needs a GPU, nvcc and AOTInductor; use "
+                         "xnnpack or portable");
+    }
+    if (strcmp(backend, "mlx") == 0) {
+        return error_set(error, FERRY_UNSUPPORTED, "backend",
+                         "this version does not write graphs for the MLX delegate; use xnnpack or "
+                         "portable");
+    }
+    return error_set(error, FERRY_INVALID_ARGUMENT, "backend",
+                     "\"%s\" is not an ExecuTorch backend (expected xnnpack, portable, mlx or "
+                     "cuda)",
+                     backend);
+}
+
 static ferry_status check_config(const ferry_export_config *config, ferry_error *error) {
     if (config->size != sizeof *config) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "ferry_export_config",
@@ -200,7 +250,7 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
     }
     if (!config->target || !target_find(config->target)) {
         return error_set(error, FERRY_UNSUPPORTED, "target",
-                         "\"%s\" is not a target (expected onnx, dynamo or openvino)",
+                         "\"%s\" is not a target (expected onnx, dynamo, openvino or executorch)",
                          config->target ? config->target : "");
     }
     if (config->weights == FERRY_WEIGHTS_LINK && strcmp(config->target, "dynamo") == 0) {
@@ -219,6 +269,7 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
             error, FERRY_UNSUPPORTED, config->structure ? "structure" : "deferred asserts",
             "a %s model has no such thing: these are options of dynamo", config->target);
     }
+    TRY(check_backend(config, error));
     if (config->opset && (config->opset < ONNX_MIN_OPSET || config->opset > ONNX_MAX_OPSET)) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "opset", "expected %d to %d, found %d",
                          ONNX_MIN_OPSET, ONNX_MAX_OPSET, config->opset);
@@ -262,12 +313,18 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     ferry_status status = ex.program ? FERRY_OK : error_memory(error, "export", 0);
     if (status == FERRY_OK && !config->plugins) status = plugin_builtin(&exported->builtin, error);
     if (status == FERRY_OK) status = run_steps(&ex);
+    if (status == FERRY_OK && exported->target->finish) {
+        status = exported->target->finish(ex.program, &exported->config, error);
+    }
     if (status == FERRY_OK) {
         status = manifest_make(&exported->manifest, ex.program, exported->target, &exported->config,
                                error);
     }
     /* The caller's inputs and options live only as long as this call. */
     exported->config.inputs = NULL;
+    if (config->backend) {
+        exported->config.backend = arena_string(&exported->manifest.arena, config->backend);
+    }
     exported->config.task = exported->config.dynamic_shapes = exported->config.dump_after = NULL;
     exported->config.ignored_config_keys = NULL;
     if (status == FERRY_OK)

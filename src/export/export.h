@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "format/json.h"
 #include "graph/registry.h"
+#include "run/executorch.h"
 #include "run/onnxruntime.h"
 #include "run/openvino.h"
 #include "source/checkpoint/checkpoint.h"
@@ -57,6 +58,8 @@ struct ferry_exported {
     OnnxSession *session;
     OpenVino *openvino;
     OpenVinoSession *openvino_session;
+    ExecuTorch *executorch;
+    ExecuTorchSession *executorch_session;
 };
 
 /* ---- target.c ---- */
@@ -70,6 +73,8 @@ struct ExportTarget {
     bool keeps_weights; /* those of a program that stays one remain what they were to it */
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
+    /* Settle what depends on the finished program; NULL: nothing does. */
+    ferry_status (*finish)(Program *program, const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
      * the user should know about it, or NULL. */
     ferry_dtype (*choose_dtype)(ferry_dtype wanted, ferry_dtype stored, const char **note);

@@ -1,5 +1,6 @@
 /* The targets: which legalization, which writer, which names. */
 #include "target/dynamo/dynamo.h"
+#include "target/executorch/executorch.h"
 #include "target/openvino/openvino.h"
 #include "target/signature.h"
 #include "base/error.h"
@@ -159,13 +160,98 @@ static ferry_status write_openvino(Save *save) {
     return FERRY_OK;
 }
 
+/* ---- executorch ---- */
+
+static ExecutorchOptions executorch_options(const ferry_export_config *config) {
+    const char *backend = config->backend;
+    return (ExecutorchOptions){.xnnpack = !backend || strcmp(backend, "xnnpack") == 0,
+                               .unplanned_inputs = config->unplanned_inputs,
+                               .unplanned_outputs = config->unplanned_outputs};
+}
+
+static ferry_status legalize_executorch(Program *program, const Registry *registry,
+                                        const ferry_export_config *config, ferry_error *error) {
+    const ExecutorchOptions options = executorch_options(config);
+    return executorch_legalize(program, registry, &options, error);
+}
+
+static ferry_status finish_executorch(Program *program, const ferry_export_config *config,
+                                      ferry_error *error) {
+    const char *caps;
+    TRY(executorch_bound(program, &caps, error));
+    if (!caps || !config->note) return FERRY_OK;
+    const char *text = arena_format(&program->arena,
+                                    "sizes without a bound were given one, for which memory is "
+                                    "planned: %s (--dynamic-shapes gives others)",
+                                    caps);
+    config->note(config->note_context, text);
+    return program_health(program, error);
+}
+
+/* XNNPACK has no kernels for bfloat16. */
+static ferry_dtype choose_dtype_executorch(ferry_dtype wanted, ferry_dtype stored,
+                                           const char **note) {
+    *note = NULL;
+    if (wanted) return wanted;
+    if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
+    *note = stored == FERRY_BF16 ? "the checkpoint is bfloat16, which XNNPACK does not compute in: "
+                                   "exporting in float32 (--dtype chooses another)"
+                                 : "the checkpoint is float8: exporting in float32 (--dtype "
+                                   "chooses another)";
+    return FERRY_F32;
+}
+
+static ferry_status write_executorch(Save *save) {
+    ferry_exported *exported = save->exported;
+    const ferry_export_config *config = &exported->config;
+    ExecutorchOptions options = executorch_options(config);
+    options.progress_context = (void *)(uintptr_t)config;
+    if (config->progress) options.progress = report_progress;
+    ferry_status status;
+    OutputFile *file = save_open(save, exported->manifest.file, 0, &status);
+    if (!file) return status;
+    options.pool = pool_new(config->threads);
+    ExecutorchSizes sizes;
+    status = executorch_write(exported->program, &options, file, &sizes, save->error);
+    pool_free(options.pool);
+    save->sizes = (ferry_export_sizes){.graph_bytes = sizes.program_bytes,
+                                       .weight_bytes = sizes.weight_bytes,
+                                       .nodes = sizes.instructions,
+                                       .weights = sizes.weights};
+    return status;
+}
+
 static const ExportTarget targets[] = {
-    {"onnx", "model.onnx", false, legalize_onnx, choose_dtype_onnx, write_onnx, signature_input,
-     signature_output},
-    {"dynamo", "model.pt2", true, legalize_dynamo, choose_dtype_dynamo, write_dynamo, port_input,
-     port_output},
-    {"openvino", "openvino_model.xml", false, legalize_openvino, choose_dtype_openvino,
-     write_openvino, signature_input, signature_output},
+    {.name = "onnx",
+     .file = "model.onnx",
+     .legalize = legalize_onnx,
+     .choose_dtype = choose_dtype_onnx,
+     .write = write_onnx,
+     .input_name = signature_input,
+     .output_name = signature_output},
+    {.name = "dynamo",
+     .file = "model.pt2",
+     .keeps_weights = true,
+     .legalize = legalize_dynamo,
+     .choose_dtype = choose_dtype_dynamo,
+     .write = write_dynamo,
+     .input_name = port_input,
+     .output_name = port_output},
+    {.name = "openvino",
+     .file = "openvino_model.xml",
+     .legalize = legalize_openvino,
+     .choose_dtype = choose_dtype_openvino,
+     .write = write_openvino,
+     .input_name = signature_input,
+     .output_name = signature_output},
+    {.name = "executorch",
+     .file = "model.pte",
+     .legalize = legalize_executorch,
+     .finish = finish_executorch,
+     .choose_dtype = choose_dtype_executorch,
+     .write = write_executorch,
+     .input_name = port_input,
+     .output_name = port_output},
 };
 
 const ExportTarget *target_find(const char *name) {

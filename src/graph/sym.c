@@ -11,7 +11,6 @@ void sym_table_init(SymTable *table, Arena *arena) {
 void sym_table_free(SymTable *table) {
     map_free(&table->interned);
     VEC_FREE(&table->symbols);
-    VEC_FREE(&table->hints);
 }
 
 /* ---- interning ---- */
@@ -84,9 +83,21 @@ const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t 
         intern(table, SYM_SYMBOL, (int64_t)table->symbols.count, name, NULL, 0, lower, upper);
     if (sym == &zero) return sym;
     VEC_PUSH(&table->symbols, sym);
-    VEC_PUSH(&table->hints, 0);
-    if (table->symbols.failed || table->hints.failed) table->arena->failed = true;
+    if (table->symbols.failed) table->arena->failed = true;
     return sym;
+}
+
+/* The table made it. */
+static Sym *own(SymTable *table, const Sym *symbol) {
+    return (Sym *)table->symbols.items[symbol->value];
+}
+
+void sym_set_sample(SymTable *table, const Sym *symbol, int64_t sample) {
+    own(table, symbol)->sample = sample;
+}
+
+void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper) {
+    if (upper < symbol->upper) own(table, symbol)->upper = upper;
 }
 
 /* ---- sums of products ---- */

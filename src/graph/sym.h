@@ -38,6 +38,7 @@ struct ferry_size {
     int64_t value;
     const char *name;
     int64_t lower, upper; /* inclusive; SYM_UNBOUNDED: no upper bound */
+    int64_t sample;       /* of a symbol: what it was when the program was traced; 0: unknown */
     uint32_t size;        /* parts of the expression when written out; 1 for a constant or symbol */
     uint32_t count;
     const Sym *const *operands;
@@ -47,7 +48,6 @@ typedef struct SymTable {
     Arena *arena;
     Map interned;
     VEC(const Sym *) symbols;
-    VEC(int64_t) hints; /* by symbol: what it was when the program was traced, or 0 */
     bool
         overflow; /* an expression grew too large or left the range (INT64_MIN, INT64_MAX]; sticky */
 } SymTable;
@@ -60,6 +60,12 @@ const Sym *sym_const(SymTable *table, int64_t value);
 
 /* The symbol called `name`, made with this range when it is new; an existing one keeps its own. */
 const Sym *sym_symbol(SymTable *table, const char *name, int64_t lower, int64_t upper);
+
+/* Remember what a symbol was in a sample. */
+void sym_set_sample(SymTable *table, const Sym *symbol, int64_t sample);
+
+/* Give a symbol a smaller upper bound. Expressions that were made before keep their ranges. */
+void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper);
 
 /* The symbol called `name`, or NULL. */
 const Sym *sym_lookup(const SymTable *table, const char *name);

@@ -16,6 +16,9 @@ ferry_status pass_legalize(Program *program, const Registry *registry, const cha
 /* Register the built-in decompositions. */
 void decompositions_register(Registry *registry);
 
+/* The recipe of a weight, also of one that is transposed; NULL when the value is none. */
+const Recipe *pass_weight_recipe(Program *program, const Value *value);
+
 /* Run the fixes that are registered for the target: node fixes first, on every node with one output
  * that the program has at the start, until one replaces the node; then program fixes. */
 ferry_status pass_fix(Program *program, const Registry *registry, const char *target,
@@ -24,6 +27,10 @@ ferry_status pass_fix(Program *program, const Registry *registry, const char *ta
 /* Give every attention as many key and value heads as it has query heads, and a mask that is added to the
  * scores, if any. */
 ferry_status pass_plain_attention(Program *program, ferry_error *error);
+
+/* Decompose every attention for targets whose products broadcast over heads that share keys, and that
+ * multiply where they cannot choose: rows that a bool mask hides entirely are multiplied with 0. */
+ferry_status pass_broadcast_attention(Program *program, ferry_error *error);
 
 /* Merge nodes that compute the same thing. */
 ferry_status pass_merge(Program *program, ferry_error *error);

@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import dynamo
+import executorch_runtime
 import programs
 import torch
 from ov_child import Child
@@ -34,6 +35,7 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
 | OpenVINO, on the OpenVINO export without state | {openvino} of {count} |
 | torch, on the `.pt2` export, whose types and strides are what torch finds when it runs it | {torch} of {count} |
+| ExecuTorch with XNNPACK, on the `.pte`, loaded with full verification | {executorch} of {count} |
 
 ## Holes
 
@@ -41,8 +43,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime | OpenVINO | torch |
-|---|---|---|---|---|---|
+| model type | program | reference | ONNX Runtime | OpenVINO | torch | ExecuTorch |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -70,6 +72,7 @@ CHECKS = {
     "onnx": programs.check_onnx,
     "openvino": check_openvino,
     "torch": dynamo.check_program,
+    "executorch": executorch_runtime.check_program,
 }
 
 

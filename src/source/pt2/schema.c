@@ -220,9 +220,8 @@ ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry
         return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                          "a number that does not fit 64 bits, or a division by 0");
     }
-    if (doc_is_integer(hint) && doc_is_text(text) && (*out)->kind == SYM_SYMBOL &&
-        !table->arena->failed)
-        table->hints.items[(*out)->value] = doc_integer(hint);
+    if (doc_is_integer(hint) && doc_is_text(text) && (*out)->kind == SYM_SYMBOL)
+        sym_set_sample(table, *out, doc_integer(hint));
     if (doc_is_integer(number) || doc_is_text(text)) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                      "expected {\"as_int\": ...} or {\"as_expr\": {\"expr_str\": ...}}, found %s",

@@ -1,0 +1,315 @@
+/* Writing the file.
+ *
+ *   8 bytes      the root of the program, "ET12"
+ *   32 bytes     the extended header: where the program ends and the segments begin
+ *   ...          the program, a FlatBuffer
+ *   segment 0    constants, each at a multiple of 16
+ *   segments     the blobs of delegates, then the weights that they look up by name
+ *
+ * Segments begin at multiples of 128. Weights are streamed to their places. */
+#include "base/error.h"
+#include "format/flatbuffer.h"
+#include "pass/pass.h"
+#include "target/executorch/xnnpack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
+enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
+
+enum { MAX_DENSE_GROUPS = 64 };
+
+/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
+static bool is_dense(const Node *node) {
+    const Value *weights = node->args[1].tensor;
+    const Node *maker = weights->producer;
+    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
+    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
+}
+
+/* XNNPACK computes these when they are decomposed. */
+static bool is_delegated(const Node *node) {
+    if (node->op == OP_GROUPED_MM) return is_dense(node);
+    if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
+    if (node->outputs[0]->dtype != FERRY_F32) return false;
+    if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
+    if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;
+    return node->op == OP_BATCH_NORM;
+}
+
+/* The convolution kernel has one or two dimensions. */
+static bool accepts(const void *context, const Node *node) {
+    const ExecutorchOptions *options = context;
+    if (options->xnnpack && is_delegated(node)) return false;
+    if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
+    return executorch_supports(node->op);
+}
+
+ferry_status executorch_legalize(Program *program, const Registry *registry,
+                                 const ExecutorchOptions *options, ferry_error *error) {
+    if (options->xnnpack) TRY(pass_broadcast_attention(program, error));
+    return pass_legalize(program, registry, "executorch", accepts, options, error);
+}
+
+static uint64_t align(uint64_t offset, uint64_t alignment) {
+    return (offset + alignment - 1) / alignment * alignment;
+}
+
+/* ---- instructions ---- */
+
+static void add_inputs(Pte *p) {
+    const Program *program = p->program;
+    for (size_t i = 0; i < program->inputs.count && p->status == FERRY_OK; i++) {
+        PteValue value = pte_output(p, program->inputs.items[i].value);
+        if (p->status != FERRY_OK) return;
+        Slot *slot = &p->slots.items[value];
+        slot->unplanned = p->options->unplanned_inputs;
+        slot->used = true;
+    }
+}
+
+/* Kernels that may write over what they read. */
+static bool may_overwrite(const Pte *p, uint32_t index) {
+    static const char *const kernels[] = {"aten::add.out", "aten::add.Scalar_out",
+                                          "aten::index_put.out", "aten::where.self_out"};
+    const Instruction *instruction = &p->instructions.items[index];
+    const char *name = instruction->delegate ? "" : p->operators.items[instruction->callee];
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (strcmp(kernels[i], name) == 0) return true;
+    }
+    return false;
+}
+
+/* Callers that give all memory may give an input that the program writes, such as a cache, as the memory of
+ * what is in it afterwards: then nothing reads the input once that is made. */
+static bool is_safe_in_place(Pte *p, const Port *output, PteValue value) {
+    const Value *input = output->writes;
+    if (!input || input->kind != VALUE_INPUT) return true;
+    if (!p->options->unplanned_inputs || !p->options->unplanned_outputs) return true;
+    const Slot *from = &p->slots.items[pte_value(p, input)], *to = &p->slots.items[value];
+    uint32_t made = to->first;
+    return from->last < made || (from->last == made && may_overwrite(p, made));
+}
+
+/* An output is a tensor of its own: what is an input, a weight, a view or another output is copied. */
+static void add_outputs(Pte *p) {
+    const Program *program = p->program;
+    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
+        const Value *output = program->outputs.items[i].value;
+        PteValue value = pte_value(p, output);
+        if (p->status != FERRY_OK) return;
+        bool own = output->kind == VALUE_NODE && p->slots.items[value].base < 0;
+        for (size_t j = 0; j < i && own; j++) own = program->outputs.items[j].value != output;
+        if (own && !is_safe_in_place(p, &program->outputs.items[i], value)) {
+            p->slots.items[value].unplanned = false;
+            own = false;
+        }
+        if (!own) {
+            PteValue copy = pte_temp(p, output->dtype, output->rank, output->shape);
+            if (p->status != FERRY_OK) return;
+            p->slots.items[copy].unplanned = p->options->unplanned_outputs;
+            value = pte_result(p, "aten::clone.out", copy, ARGS(value, pte_null(p)));
+        }
+        p->outputs[i] = value;
+    }
+    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
+        p->slots.items[p->outputs[i]].last = (uint32_t)p->instructions.count;
+    }
+}
+
+static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
+    for (const Node *node = p->program->first; node && p->status == FERRY_OK; node = node->next) {
+        uint32_t id = node->outputs[0]->id;
+        if (!partition->taken[id] && partition->levels[id] == level) pte_lower(p, node);
+    }
+    p->node = NULL;
+}
+
+static void add_instructions(Pte *p) {
+    Partition partition;
+    bool made =
+        partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
+    if (!made) return;
+    add_inputs(p);
+    for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
+        if (level > 0) xnnpack_delegate(p, &partition, level);
+        add_kernels(p, &partition, level);
+    }
+    if (p->status == FERRY_OK) add_outputs(p);
+    if (p->status == FERRY_OK) pte_plan(p);
+}
+
+/* ---- the file ---- */
+
+typedef struct Layout {
+    Segment *segments;          /* offsets from the end of the program */
+    uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
+    uint64_t size;
+} Layout;
+
+/* The named data with the same bytes as a constant, so that they are stored once; or NULL. */
+static const NamedData *find_named(const Pte *p, const Recipe *constant) {
+    for (size_t i = 0; i < p->named.count; i++) {
+        if (recipe_equal(p->named.items[i].recipe, constant)) return &p->named.items[i];
+    }
+    return NULL;
+}
+
+/* A weight that kernels and delegates read is a constant, and its segment is a part of theirs. */
+static bool lay_out(Pte *p, Layout *layout) {
+    size_t count = 1 + p->delegates.count + p->named.count;
+    layout->segments = ARENA_ARRAY(&p->arena, Segment, count);
+    layout->constant_offsets = ARENA_ARRAY(&p->arena, uint64_t, p->constants.count + 1);
+    if (!layout->segments || !layout->constant_offsets) return false;
+    Segment *named = layout->segments + 1 + p->delegates.count;
+    uint64_t position = 0;
+    for (size_t i = 0; i < p->constants.count; i++) {
+        const NamedData *twin = find_named(p, p->constants.items[i]);
+        uint64_t size = recipe_bytes_size(p->constants.items[i]);
+        position = align(position, twin ? SEGMENT_ALIGNMENT : CONSTANT_ALIGNMENT);
+        layout->constant_offsets[i + 1] = position;
+        if (twin) named[twin - p->named.items] = (Segment){position, size};
+        position += size;
+    }
+    layout->segments[0] = (Segment){0, position};
+    for (size_t i = 1; i < count; i++) {
+        bool is_blob = i <= p->delegates.count;
+        if (layout->segments[i].size) continue;
+        uint64_t size = is_blob
+                            ? p->delegates.items[i - 1].length
+                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        position = align(position, SEGMENT_ALIGNMENT);
+        layout->segments[i] = (Segment){position, size};
+        position += size;
+    }
+    layout->size = position;
+    return true;
+}
+
+static void put(unsigned char *place, uint64_t value, size_t size) {
+    for (size_t i = 0; i < size; i++) place[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Weights go to their places behind `base`. */
+static ferry_status write_weights(Pte *p, const Layout *layout, uint64_t base, OutputFile *file) {
+    size_t count = p->constants.count;
+    StreamItem *items = ARENA_ARRAY(&p->arena, StreamItem, count + p->named.count);
+    if (!items) return error_memory(p->error, file->path, 0);
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (StreamItem){p->constants.items[i], base + layout->constant_offsets[i + 1]};
+    }
+    for (size_t i = 0; i < p->named.count; i++) {
+        uint64_t offset = layout->segments[1 + p->delegates.count + i].offset;
+        if (offset < layout->segments[0].size) continue; /* a constant */
+        items[count++] = (StreamItem){p->named.items[i].recipe, base + offset};
+    }
+    return stream_write(items, count, p->options->pool, file, p->options->progress,
+                        p->options->progress_context, p->error);
+}
+
+/* XNNPACK may read a little behind the last weight. */
+static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *bytes, size_t length,
+                               OutputFile *file) {
+    static const char slack[64];
+    uint64_t base = align(length, SEGMENT_ALIGNMENT);
+    memcpy(bytes + 8, "eh00", 4);
+    put(bytes + 12, HEADER_SIZE, 4);
+    put(bytes + 16, length, 8);
+    put(bytes + 24, base, 8);
+    put(bytes + 32, layout->size, 8);
+#ifdef FERRY_VERIFY
+    TRY(executorch_verify(file->path, bytes, length, base + layout->size, p->error));
+#endif
+    TRY(output_write(file, 0, bytes, length, p->error));
+    for (size_t i = 0; i < p->delegates.count; i++) {
+        const Delegate *delegate = &p->delegates.items[i];
+        TRY(output_write(file, base + layout->segments[1 + i].offset, delegate->bytes,
+                         delegate->length, p->error));
+    }
+    TRY(output_write(file, base + layout->size, slack, sizeof slack, p->error));
+    return write_weights(p, layout, base, file);
+}
+
+static bool prepare(Pte *p, int64_t floor) {
+    Program *program = p->program;
+    p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
+    p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
+    p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
+    p->dimensions = signature_dimensions(program, &p->arena);
+    for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
+        p->is_output[program->outputs.items[i].value->id] = true;
+    }
+    return p->values && p->is_output && p->outputs && p->dimensions &&
+           bounds_init(&p->bounds, program, &p->arena, floor);
+}
+
+static bool exhausted(const Pte *p) {
+    return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
+           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed ||
+           p->known.failed || p->bounds.known.failed;
+}
+
+static void pte_free(Pte *p) {
+    VEC_FREE(&p->slots);
+    VEC_FREE(&p->instructions);
+    VEC_FREE(&p->operators);
+    VEC_FREE(&p->constants);
+    VEC_FREE(&p->delegates);
+    VEC_FREE(&p->named);
+    VEC_FREE(&p->numbers);
+    map_free(&p->known);
+    map_free(&p->bounds.known);
+    arena_free(&p->arena);
+}
+
+/* The memory that the program takes with this cap, in kernels: delegates take theirs beside the plan. */
+static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, ferry_error *error) {
+    const ExecutorchOptions options = {0};
+    Pte p = {.program = program, .options = &options, .error = error};
+    if (prepare(&p, floor)) add_instructions(&p);
+    if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
+    *bytes = p.planned;
+    pte_free(&p);
+    return p.status;
+}
+
+ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error) {
+    Buffer text = {0};
+    uint64_t bytes;
+    int64_t floor = bounds_first_floor(program);
+    *caps = NULL;
+    for (;;) {
+        TRY(measure(program, floor, &bytes, error));
+        if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
+        floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
+    }
+    if (!bounds_fix(program, floor, &text)) program->arena.failed = true;
+    if (text.length) *caps = arena_string(&program->arena, buffer_string(&text));
+    buffer_free(&text);
+    return program_health(program, error);
+}
+
+ferry_status executorch_write(Program *program, const ExecutorchOptions *options, OutputFile *file,
+                              ExecutorchSizes *sizes, ferry_error *error) {
+    Pte p = {.program = program, .options = options, .error = error};
+    FlatBuilder builder = {0};
+    Layout layout = {0};
+    unsigned char *bytes = NULL;
+    if (prepare(&p, 0)) add_instructions(&p);
+    if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
+        bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
+    }
+    if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
+        pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
+    if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
+    *sizes = (ExecutorchSizes){.program_bytes = builder.length,
+                               .weight_bytes = layout.size,
+                               .planned_bytes = p.planned,
+                               .instructions = (uint32_t)p.instructions.count,
+                               .delegates = (uint32_t)p.delegates.count,
+                               .weights = (uint32_t)(p.constants.count + p.named.count)};
+    flat_free(&builder);
+    pte_free(&p);
+    return p.status;
+}
