@@ -68,6 +68,11 @@ static ferry_status read_program(ferry_exported *exported, Program *program, fer
     Manifest *manifest = &exported->manifest;
     const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
     if (strcmp(manifest->format, "dynamo") == 0) return read_pt2(exported, path, program, error);
+    if (strcmp(manifest->format, "executorch") == 0) {
+        return error_set(error, FERRY_UNSUPPORTED, path,
+                         "ferry writes ExecuTorch programs, but does not read or run them: load "
+                         "the file with the executorch package, as docs/executorch.md shows");
+    }
     if (strcmp(manifest->format, "onnx") != 0) {
         return error_set(error, FERRY_UNSUPPORTED, exported->directory,
                          "the program of a %s export cannot be read back", manifest->format);
@@ -229,7 +234,9 @@ ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config
     error_clear(error);
     *outputs = NULL;
     const char *runtime = config->runtime;
-    if (!runtime && strcmp(exported->manifest.format, "dynamo") == 0) runtime = "reference";
+    const char *format = exported->manifest.format;
+    bool read = strcmp(format, "dynamo") == 0 || strcmp(format, "executorch") == 0;
+    if (!runtime && read) runtime = "reference";
     if (!runtime) {
         bool opened = exported->directory && open_session(exported, config, error) == FERRY_OK;
         if (!opened && error && error->status != FERRY_RUNTIME_MISSING && exported->directory) {

@@ -143,7 +143,9 @@ def test_a_missing_kernel_is_named_and_nothing_is_written(tmp_path):
 def test_running_says_what_does(bounded, fixture):
     inputs = fixture("llama") / "inputs.safetensors"
     done = ferry("run", bounded["xnnpack"], "--inputs", inputs, status=None)
-    assert done.returncode != 0 and "executorch" in done.stderr
+    assert done.returncode != 0 and "load the file with the executorch package" in done.stderr
+    done = ferry("check", bounded["xnnpack"], status=None)
+    assert done.returncode != 0 and "load the file with the executorch package" in done.stderr
 
 
 class Tiny(torch.nn.Module):
