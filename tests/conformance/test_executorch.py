@@ -143,7 +143,9 @@ def test_a_missing_kernel_is_named_and_nothing_is_written(tmp_path):
 def test_running_says_what_does(bounded, fixture):
     inputs = fixture("llama") / "inputs.safetensors"
     done = ferry("run", bounded["xnnpack"], "--inputs", inputs, status=None)
-    assert done.returncode != 0 and "executorch" in done.stderr
+    assert done.returncode != 0 and "load the file with the executorch package" in done.stderr
+    done = ferry("check", bounded["xnnpack"], status=None)
+    assert done.returncode != 0 and "load the file with the executorch package" in done.stderr
 
 
 class Tiny(torch.nn.Module):
@@ -193,3 +195,12 @@ def test_channels_are_where_they_belong(tmp_path):
     for sample in (x, torch.randn(3, 3, 11, 5)):
         for result, wanted in zip(method.execute([sample]), model(sample)):
             assert torch.allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_bounds_of_a_traced_program_can_be_lowered(fixture, tmp_path):
+    source = fixture("llama") / "model.pt2"
+    shapes = "input_ids=batch:..4,seq:..32;attention_mask=batch:..4,seq:..32"
+    et.export(source, tmp_path / "out", "--dynamic-shapes", shapes)
+    assert et.load(tmp_path / "out").metadata.input_tensor_meta(0).sizes() == (4, 32)
+    done = ferry("export", source, "--to", "executorch", "-o", tmp_path / "no", "--dynamic-shapes", "input_ids=1,seq", status=None)
+    assert done.returncode != 0 and "input_ids" in done.stderr
