@@ -27,6 +27,7 @@ typedef struct ferry_op {
     bool reference;     /* the built-in runtime has a kernel */
     bool onnx;          /* the ONNX target has a lowering */
     bool openvino;      /* the OpenVINO target has one */
+    bool executorch;    /* the ExecuTorch target has one */
     bool decomposes;    /* it can be rewritten into simpler operations */
 } ferry_op;
 

@@ -3,6 +3,7 @@
 #include "plugin/plugin.h"
 #include "run/library.h"
 #include "run/reference.h"
+#include "target/executorch/executorch.h"
 #include "target/openvino/openvino.h"
 
 #include <stdio.h>
@@ -39,6 +40,7 @@ bool ferry_op_at(const ferry_plugins *plugins, size_t index, ferry_op *out) {
                       .reference = reference_supports(op),
                       .onnx = onnx_lowering(registry, op) != NULL,
                       .openvino = openvino_supports(op),
+                      .executorch = executorch_supports(op),
                       .decomposes = registry_find(registry, EXTENSION_DECOMPOSITION, op_name(op))};
     registry_free(&builtin);
     return true;

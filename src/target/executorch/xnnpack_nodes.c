@@ -7,6 +7,7 @@
 #include "target/executorch/lower.h"
 #include "target/executorch/xnnpack.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,8 +97,11 @@ static void add_binary(Xnn *x, const Node *node) {
     xnn_node(x, type_of(node), table_2(x, a, b, to, 0));
 }
 
+/* XNNPACK takes numbers that are too small for a normal float for 0. */
 static bool takes_scalar(const Node *node) {
-    return is_number(&node->args[1]);
+    if (!is_number(&node->args[1])) return false;
+    double size = fabs(node_number(node, 1));
+    return size == 0 || size >= (node->outputs[0]->dtype == FERRY_F16 ? 6.2e-5 : FLT_MIN);
 }
 
 static void add_scalar(Xnn *x, const Node *node) {
