@@ -71,4 +71,39 @@ FlatRef flat_table(FlatBuilder *builder, const FlatField *fields, size_t count);
  * from what is returned; NULL after a failure. */
 unsigned char *flat_finish(FlatBuilder *builder, FlatRef root, const char *identifier, size_t gap);
 
+/* ---- reading ---- */
+
+/* A buffer that is read. Whatever would lie outside of it, or is not aligned, sets `failed`; what is asked for
+ * then is as if it were absent. */
+typedef struct FlatReader {
+    const unsigned char *bytes;
+    size_t length;
+    bool failed;
+} FlatReader;
+
+typedef struct FlatTable {
+    FlatReader *reader; /* NULL: absent */
+    size_t place, vtable;
+    uint16_t size, vtable_size;
+} FlatTable;
+
+typedef struct FlatVector {
+    FlatReader *reader; /* NULL: absent */
+    size_t place;       /* of the first item */
+    uint32_t count, item_size;
+} FlatVector;
+
+FlatTable flat_root(FlatReader *reader, const char *identifier);
+
+/* A field of `size` bytes; `otherwise` when it is left out. */
+uint64_t flat_get(const FlatTable *table, uint16_t slot, size_t size, uint64_t otherwise);
+FlatTable flat_get_table(const FlatTable *table, uint16_t slot);
+FlatVector flat_get_vector(const FlatTable *table, uint16_t slot, uint32_t item_size);
+/* With a terminating zero, in the buffer; NULL when absent. */
+const char *flat_get_string(const FlatTable *table, uint16_t slot);
+
+/* `index` is below the count. */
+uint64_t flat_item(const FlatVector *vector, uint32_t index);
+FlatTable flat_item_table(const FlatVector *vector, uint32_t index);
+
 #endif

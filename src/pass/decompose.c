@@ -101,7 +101,7 @@ static Value *decompose_rsqrt(Builder *b, const Node *node) {
 /* softmax(query key^T scale + mask) value. With grouped heads the queries of a group are folded into
  * its rows, [batch, groups of heads, group * length, size], so keys and values are never repeated.
  * A row that a bool mask hides entirely gives zeros. */
-static Value *attention(Builder *b, const Node *node, bool multiply) {
+static Value *decompose_attention(Builder *b, const Node *node) {
     Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
     Value *mask = tensor_arg(node, 3), *attended = NULL;
     const Sym *batch = query->shape[0], *heads = query->shape[1], *length = query->shape[2];
@@ -133,25 +133,58 @@ static Value *attention(Builder *b, const Node *node, bool multiply) {
         context =
             build_view(b, context, (const Sym *const[]){batch, heads, length, value->shape[3]}, 4);
     }
+    return attended ? build_where(b, attended, context, zero(b, query->dtype)) : context;
+}
+
+/* A tensor with a dimension in front of the last two, which stands for the heads of a group. */
+static Value *with_group(Builder *b, Value *x, const Sym *groups, const Sym *heads) {
+    const Sym *shape[] = {x->shape[0], groups, sym_floordiv(&b->program->symbols, heads, groups),
+                          x->shape[2], x->shape[3]};
+    return build_view(b, x, shape, 5);
+}
+
+/* The same without folding: heads are [groups, heads of a group], and products and sums broadcast over the
+ * latter. Rows that a bool mask hides entirely are multiplied with 0. */
+static Value *broadcast_attention(Builder *b, const Node *node) {
+    Value *query = tensor_arg(node, 0), *key = tensor_arg(node, 1), *value = tensor_arg(node, 2);
+    Value *mask = tensor_arg(node, 3), *attended = NULL;
+    const Sym *heads = query->shape[1], *groups = key->shape[1];
+    const Sym *shape[] = {query->shape[0], heads, query->shape[2], value->shape[3]};
+    bool grouped = heads != groups;
+    if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
+    if (mask && mask->dtype == FERRY_BOOL) {
+        if (!node->args[4].boolean) attended = build_reduce(b, OP_ANY, mask, -1, true);
+        mask = attention_added_mask(b, mask, query->dtype);
+    }
+    if (grouped) {
+        query = with_group(b, query, groups, heads);
+        key = build_unsqueeze(b, key, 2);
+        value = build_unsqueeze(b, value, 2);
+        bool wide = mask && mask->rank == 4 && mask->shape[1] == heads;
+        if (wide)
+            mask = with_group(b, mask, groups, heads);
+        else if (mask && mask->rank == 4)
+            mask = build_unsqueeze(b, mask, 2);
+    }
+    Value *scaled = build_scalar(b, OP_MUL_SCALAR, query, node->args[5].number);
+    Value *scores = build_matmul(b, scaled, build_transpose(b, key, -2, -1));
+    if (mask) scores = build_add(b, scores, mask);
+    Value *context = build_matmul(b, build_softmax(b, scores, -1), value);
+    if (grouped) context = build_view(b, context, shape, 4);
     if (!attended) return context;
-    if (multiply) return build_mul(b, context, build_to(b, attended, query->dtype));
-    return build_where(b, attended, context, zero(b, query->dtype));
+    return build_mul(b, context, build_to(b, attended, query->dtype));
 }
 
-static Value *decompose_attention(Builder *b, const Node *node) {
-    return attention(b, node, false);
-}
-
-ferry_status pass_masked_attention(Program *program, ferry_error *error) {
+ferry_status pass_broadcast_attention(Program *program, ferry_error *error) {
     Replacements map = {0};
     ferry_status status = FERRY_OK;
     for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
         next = node->next;
-        if (node->op != OP_ATTENTION) continue;
+        if (node->op != OP_ATTENTION || node->outputs[0]->dtype == FERRY_F64) continue;
         Builder b = build_start(program, error);
         b.before = node;
         b.scope = node->scope;
-        Value *value = attention(&b, node, true);
+        Value *value = broadcast_attention(&b, node);
         status = build_finish(&b);
         if (status == FERRY_OK)
             status = replace_node(program, &map, node, value, "the attention", error);

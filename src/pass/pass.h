@@ -25,9 +25,9 @@ ferry_status pass_fix(Program *program, const Registry *registry, const char *ta
  * scores, if any. */
 ferry_status pass_plain_attention(Program *program, ferry_error *error);
 
-/* Decompose every attention so that rows which a bool mask hides entirely are multiplied with 0, for
- * targets that multiply where they cannot choose. Elsewhere they are chosen to be 0. */
-ferry_status pass_masked_attention(Program *program, ferry_error *error);
+/* Decompose every attention for targets whose products broadcast over heads that share keys, and that
+ * multiply where they cannot choose: rows that a bool mask hides entirely are multiplied with 0. */
+ferry_status pass_broadcast_attention(Program *program, ferry_error *error);
 
 /* Merge nodes that compute the same thing. */
 ferry_status pass_merge(Program *program, ferry_error *error);

@@ -35,6 +35,11 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
  * "batch <= 64, sequence <= 64"; NULL: there are none. Nothing changes the program after this. */
 ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error);
 
+/* Check the first `length` bytes of a file of `file_size`, which hold the program, as the runtime does.
+ * BAD_FORMAT says what is wrong. */
+ferry_status executorch_verify(const char *path, const unsigned char *bytes, size_t length,
+                               uint64_t file_size, ferry_error *error);
+
 /* Is there a lowering for `op`? (`ferry ops`) */
 bool executorch_supports(Op op);
 

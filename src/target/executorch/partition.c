@@ -2,7 +2,7 @@
  *
  * A node has a level: 0 for kernels that read no delegate's results. A delegate's level is one more than
  * that of the kernels it reads and that of the delegates it reads; a kernel's is that of the delegates it
- * reads. So all nodes that XNNPACK takes at a level are one delegate, nothing waits in a circle, and there
+ * reads. What is only made for kernels, without a product on the way, stays with them. So all nodes that XNNPACK takes at a level are one delegate, nothing waits in a circle, and there
  * are as many delegates as a chain of values passes from kernels to XNNPACK. */
 #include "target/executorch/xnnpack.h"
 
@@ -59,6 +59,65 @@ static void mark_escape(void *context, Value **use) {
     if (!inside) levels->partition->escapes[(*use)->id] = true;
 }
 
+/* ---- what is left to kernels ---- */
+
+enum { READ_BY_KERNEL = 1, READ_BY_DELEGATE = 2 };
+
+typedef struct Readers {
+    uint8_t *who; /* by value id */
+    uint8_t mark;
+} Readers;
+
+static void mark_reader(void *context, Value **use) {
+    Readers *readers = context;
+    readers->who[(*use)->id] |= readers->mark;
+}
+
+/* Values that a product is on the way to; by value id. */
+typedef struct Heavy {
+    bool *values;
+    bool found;
+} Heavy;
+
+static void look_for_heavy(void *context, Value **use) {
+    Heavy *heavy = context;
+    heavy->found = heavy->found || heavy->values[(*use)->id];
+}
+
+static bool is_heavy(Op op) {
+    return op == OP_LINEAR || op == OP_MATMUL || op == OP_CONVOLUTION;
+}
+
+static void mark_heavy(const Program *program, Heavy *heavy) {
+    for (Node *node = program->first; node; node = node->next) {
+        heavy->found = is_heavy(node->op);
+        node_each_tensor(node, look_for_heavy, heavy);
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            heavy->values[node->outputs[i]->id] = heavy->found;
+        }
+    }
+}
+
+/* From the last node to the first, so that chains of small nodes go together. */
+static bool keep_small_ones(const Program *program, Arena *arena, bool *taken) {
+    Readers readers = {.who = ARENA_ARRAY(arena, uint8_t, program->value_count)};
+    Heavy heavy = {.values = ARENA_ARRAY(arena, bool, program->value_count)};
+    if (!readers.who || !heavy.values) return false;
+    mark_heavy(program, &heavy);
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        readers.who[program->outputs.items[i].value->id] |= READ_BY_DELEGATE;
+    }
+    for (Node *node = program->last; node; node = node->previous) {
+        uint32_t id = node->outputs[0]->id;
+        uint8_t who = 0;
+        for (uint32_t i = 0; i < node->output_count; i++) who |= readers.who[node->outputs[i]->id];
+        if (who == READ_BY_KERNEL && !heavy.values[id]) taken[id] = false;
+        readers.mark = taken[id] ? READ_BY_DELEGATE : READ_BY_KERNEL;
+        node_each_tensor(node, mark_reader, &readers);
+    }
+    return true;
+}
+
 bool partition_make(const Program *program, const Dimension *dimensions, bool delegates,
                     Arena *arena, Partition *out) {
     out->levels = ARENA_ARRAY(arena, uint32_t, program->value_count);
@@ -66,9 +125,12 @@ bool partition_make(const Program *program, const Dimension *dimensions, bool de
     out->escapes = ARENA_ARRAY(arena, bool, program->value_count);
     out->last = 0;
     if (!out->levels || !out->taken || !out->escapes) return false;
+    for (Node *node = program->first; node && delegates; node = node->next) {
+        out->taken[node->outputs[0]->id] = xnnpack_takes(node);
+    }
+    if (!keep_small_ones(program, arena, out->taken)) return false;
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
-        out->taken[id] = delegates && xnnpack_takes(node);
         Levels levels = {out, dimensions, out->taken[id], out->taken[id]};
         node_each_tensor(node, follow_input, &levels);
         if (!out->taken[id]) follow_sizes(&levels, node);

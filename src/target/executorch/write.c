@@ -36,7 +36,7 @@ static bool accepts(const void *context, const Node *node) {
 
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
-    if (options->xnnpack) TRY(pass_masked_attention(program, error));
+    if (options->xnnpack) TRY(pass_broadcast_attention(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
 
@@ -177,6 +177,9 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     put(bytes + 16, length, 8);
     put(bytes + 24, base, 8);
     put(bytes + 32, layout->size, 8);
+#ifdef FERRY_VERIFY
+    TRY(executorch_verify(file->path, bytes, length, base + layout->size, p->error));
+#endif
     TRY(output_write(file, 0, bytes, length, p->error));
     for (size_t i = 0; i < p->delegates.count; i++) {
         const Delegate *delegate = &p->delegates.items[i];

@@ -1,0 +1,54 @@
+"""Exporting to ExecuTorch and running the program in its Python runtime, with full verification."""
+
+import json
+from pathlib import Path
+
+import programs
+import torch
+from executorch.runtime import Runtime, Verification
+from safetensors.numpy import load_file
+from support import compare, ferry
+
+
+def signature(directory: Path) -> dict:
+    manifest = json.loads((directory / "export.json").read_text())
+    return manifest["components"]["model"]["metadata"]["ferry"]
+
+
+def load(directory: Path):
+    program = Runtime.get().load_program(directory / "model.pte", verification=Verification.InternalConsistency)
+    return program.load_method("forward")
+
+
+def run(directory: Path, samples: list[dict]) -> list[dict]:
+    """The outputs by name, for each of the samples."""
+    ports, method = signature(directory), load(directory)
+    results = []
+    for sample in samples:
+        outputs = method.execute([torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]])
+        results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
+    return results
+
+
+def export(source: Path, directory: Path, *options) -> Path:
+    ferry("export", source, "--to", "executorch", "-o", directory, "-q", *options)
+    return directory
+
+
+def check_native(source: Path, directory: Path, *options) -> None:
+    """Both recorded samples, from the checkpoint."""
+    export(source, directory, "--inputs", source / "inputs.safetensors", "--dynamic", *options)
+    prefixes = ("", "second_")
+    results = run(directory, [load_file(source / f"{prefix}inputs.safetensors") for prefix in prefixes])
+    for prefix, result in zip(prefixes, results):
+        compare(result, load_file(source / f"{prefix}expected.safetensors"))
+
+
+def check_program(name: str, directory: Path, *options) -> int:
+    """A torch.export program of the fixtures; the number of samples that agreed."""
+    cases = programs.samples(name)
+    export(programs.path_of(name), directory, *options)
+    results = run(directory, [load_file(case.inputs) for case in cases])
+    for case, result in zip(cases, results):
+        compare(result, case.expected)
+    return len(cases)
