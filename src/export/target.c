@@ -164,7 +164,7 @@ static ferry_status write_openvino(Save *save) {
 
 static ExecutorchOptions executorch_options(const ferry_export_config *config) {
     const char *backend = config->backend;
-    return (ExecutorchOptions){.xnnpack = !backend || strcmp(backend, "xnnpack") == 0,
+    return (ExecutorchOptions){.backend = executorch_backend(backend ? backend : "xnnpack"),
                                .unplanned_inputs = config->unplanned_inputs,
                                .unplanned_outputs = config->unplanned_outputs};
 }

@@ -523,3 +523,10 @@ bool xnnpack_takes(const Node *node) {
 void xnn_add_node(Xnn *x, const Node *node) {
     rows[node->op].add(x, node);
 }
+
+bool xnnpack_decomposes(const Node *node) {
+    if (node->outputs[0]->dtype != FERRY_F32) return false;
+    if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
+    if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;
+    return node->op == OP_BATCH_NORM;
+}
