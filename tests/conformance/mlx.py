@@ -291,7 +291,7 @@ TENSOR_OPERATIONS = {
     "Mean": reduction(torch.mean), "Prod": reduction(product), "Max": reduction(torch.amax), "Min": reduction(torch.amin),
     "Any": reduction(lambda x, axes, keep: x.bool().any(axes, keep) if axes else x.bool()), "Clip": clip,
     "Cumsum": lambda i, n: i.tensors[n.x].cumsum(n.axis, dtype=i.tensors[n.x].dtype), "Sign": unary(torch.sign),
-    "Argsort": lambda i, n: i.tensors[n.x].argsort(n.axis, stable=True).to(torch.uint32), "GatherMm": gather_mm,
+    "Argsort": lambda i, n: i.tensors[n.x].argsort(dim=n.axis, stable=True).to(torch.uint32), "GatherMm": gather_mm,
     "ScatterAdd": lambda i, n: i.tensors[n.x].scatter_add(n.axis, i.tensors[n.indices].long(), i.tensors[n.updates]),
     "BitwiseInvert": unary(torch.bitwise_not), "BitwiseAnd": binary(torch.bitwise_and), "BitwiseOr": binary(torch.bitwise_or),
 }  # fmt: skip

@@ -36,17 +36,16 @@ class Pte:
 
     def initial(self, value):
         """What a value holds before the program runs; lists refer to other values."""
-        kind = value.type_name
-        if kind == "Tensor":
-            dtype = DTYPES[value.scalar_type]
-            if not value.data_buffer_idx:
-                return torch.empty(0, dtype=dtype)
-            count = torch.Size(value.sizes).numel()
-            data = bytearray(self.constants[self.offsets[value.data_buffer_idx] :])
-            return torch.frombuffer(data, dtype=dtype, count=count).reshape(value.sizes) if count else torch.empty(value.sizes, dtype=dtype)
-        return {"Null": None, "Int": "int_val", "Bool": "bool_val", "Double": "double_val", "String": "string_val"}.get(
-            kind, "items"
-        ) and getattr(value, next(name for name in vars(value) if name != "type_name"), None)
+        if value.type_name == "Null":
+            return None
+        if value.type_name != "Tensor":
+            (held,) = (held for name, held in vars(value).items() if name != "type_name")
+            return held
+        dtype, sizes = DTYPES[value.scalar_type], value.sizes if value.data_buffer_idx else [0]
+        if not torch.Size(sizes).numel():
+            return torch.empty(sizes, dtype=dtype)
+        data = bytearray(self.constants[self.offsets[value.data_buffer_idx] :])
+        return torch.frombuffer(data, dtype=dtype, count=torch.Size(sizes).numel()).reshape(sizes)
 
     def get(self, number: int):
         kind, held = self.plan.values[number].val.type_name, self.held[number]

@@ -276,23 +276,25 @@ static void add_delegate(Pte *p, const Partition *partition, uint32_t level) {
 
 /* ---- the backend ---- */
 
-/* The name of a class of static caches in a structure, or NULL. */
-static const char *find_static_cache(const Tree *tree) {
-    if (tree->type && strstr(tree->type, "StaticCache")) return tree->type;
+/* The node of a structure that is a static cache, or holds one in its state; or NULL. */
+static const Tree *find_static_cache(const Tree *tree) {
+    if (!tree->type) return NULL;
+    if (strstr(tree->type, "StaticCache")) return tree;
+    if (tree->context && strstr(tree->context, "StaticCache")) return tree;
     for (uint32_t i = 0; i < tree->count; i++) {
-        const char *found = find_static_cache(tree->children[i]);
+        const Tree *found = find_static_cache(tree->children[i]);
         if (found) return found;
     }
     return NULL;
 }
 
 static ferry_status refuse_static_cache(Program *program, ferry_error *error) {
-    const char *type = program->input_tree ? find_static_cache(program->input_tree) : NULL;
-    if (!type) return FERRY_OK;
+    const Tree *cache = program->input_tree ? find_static_cache(program->input_tree) : NULL;
+    if (!cache) return FERRY_OK;
     return error_set(error, FERRY_UNSUPPORTED, "backend",
-                     "the ExecuTorch MLX backend does not support StaticCache, which is among the "
-                     "inputs (%s): export the model with a DynamicCache",
-                     type);
+                     "the ExecuTorch MLX backend does not support StaticCache, and an input is one "
+                     "(%s): export the model with a DynamicCache",
+                     cache->type);
 }
 
 /* Kernels compute these, but their parts stay with the rest. */

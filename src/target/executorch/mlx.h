@@ -177,6 +177,7 @@ void mlx_add_total(Mlx *m, const Node *node);
 /* mlx_shape.c */
 bool mlx_takes_pad(const Node *node);
 bool mlx_takes_slice(const Node *node);
+MlxTensor mlx_positions(Mlx *m, const Sym *count, ferry_dtype dtype); /* 0, 1, ... */
 void mlx_add_arange(Mlx *m, const Node *node);
 void mlx_add_pad(Mlx *m, const Node *node);
 void mlx_add_scalar_tensor(Mlx *m, const Node *node);

@@ -21,10 +21,9 @@ void mlx_add_grouped_mm(Mlx *m, const Node *node) {
     const Value *out = node->outputs[0];
     const Sym *one = sym_const(&m->p->program->symbols, 1), *rows = self->shape[0];
     static const int32_t last[] = {1};
-    MlxTensor row = mlx_temp(m), offsets = mlx_as_type(m, mlx_arg(m, node, 2), FERRY_I32);
-    NODE(m, MLX_ARANGE, TENSOR(row), LITERAL(0), INT(mlx_size(m, rows)), LITERAL(1),
-         I8(pte_dtype(FERRY_I32)));
+    MlxTensor row = mlx_positions(m, rows, FERRY_I32);
     row = mlx_reshape(m, row, 2, (const Sym *const[]){rows, one});
+    MlxTensor offsets = mlx_as_type(m, mlx_arg(m, node, 2), FERRY_I32);
     MlxTensor below = mlx_binary(m, MLX_LESS_EQUAL, offsets, row), group = mlx_temp(m);
     NODE(m, MLX_SUM, TENSOR(below), TENSOR(group), mlx_numbers(m, last, 1), BOOL(false));
     MlxTensor most = mlx_size_tensor(m, sym_sub(&m->p->program->symbols, groups->shape[0], one),
@@ -42,8 +41,7 @@ void mlx_add_grouped_mm(Mlx *m, const Node *node) {
 
 bool mlx_takes_grouped_mm(const Node *node) {
     const Value *self = node_tensor(node, 0), *groups = node_tensor(node, 1);
-    return ferry_dtype_is_float(self->dtype) && self->rank == 2 && groups->rank == 3 &&
-           self->shape[0]->lower >= 1;
+    return ferry_dtype_is_float(self->dtype) && self->rank == 2 && groups->rank == 3;
 }
 
 /* ---- attention ---- */

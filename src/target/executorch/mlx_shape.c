@@ -51,17 +51,29 @@ void mlx_add_pad(Mlx *m, const Node *node) {
 }
 
 /* A range must not be empty: where it may be, it has an element more, which is cut off. */
+static void range(Mlx *m, const Sym *start, const Sym *end, const Sym *step, const Sym *count,
+                  ferry_dtype dtype, MlxTensor out) {
+    bool may_be_empty = count->lower < 1;
+    if (may_be_empty) end = sym_add(&m->p->program->symbols, end, step);
+    MlxTensor whole = may_be_empty ? mlx_temp(m) : out;
+    NODE(m, MLX_ARANGE, TENSOR(whole), INT(mlx_size(m, start)), INT(mlx_size(m, end)),
+         INT(mlx_size(m, step)), I8(pte_dtype(dtype)));
+    if (!may_be_empty) return;
+    NODE(m, MLX_SLICE, TENSOR(whole), TENSOR(out), LITERAL(0), LITERAL(0),
+         INT(mlx_size(m, count)), I32(1));
+}
+
 void mlx_add_arange(Mlx *m, const Node *node) {
     const Value *out = node->outputs[0];
-    const Sym *end = node->args[1].integer, *step = node->args[2].integer;
-    bool may_be_empty = out->shape[0]->lower < 1;
-    if (may_be_empty) end = sym_add(&m->p->program->symbols, end, step);
-    MlxTensor range = may_be_empty ? mlx_temp(m) : mlx_output(m, out);
-    NODE(m, MLX_ARANGE, TENSOR(range), INT(mlx_size(m, node->args[0].integer)),
-         INT(mlx_size(m, end)), INT(mlx_size(m, step)), I8(pte_dtype(out->dtype)));
-    if (!may_be_empty) return;
-    NODE(m, MLX_SLICE, TENSOR(range), TENSOR(mlx_output(m, out)), LITERAL(0), LITERAL(0),
-         INT(mlx_size(m, out->shape[0])), I32(1));
+    range(m, node->args[0].integer, node->args[1].integer, node->args[2].integer, out->shape[0],
+          out->dtype, mlx_output(m, out));
+}
+
+MlxTensor mlx_positions(Mlx *m, const Sym *count, ferry_dtype dtype) {
+    SymTable *symbols = &m->p->program->symbols;
+    MlxTensor out = mlx_temp(m);
+    range(m, sym_const(symbols, 0), count, sym_const(symbols, 1), count, dtype, out);
+    return out;
 }
 
 void mlx_add_scalar_tensor(Mlx *m, const Node *node) {
