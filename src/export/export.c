@@ -32,7 +32,7 @@ static void note(const ferry_export_config *config, const char *text) {
 /* What the target makes of the dtype that is asked for, or stored. */
 static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtype stored) {
     const char *text;
-    ferry_dtype dtype = ex->exported->target->choose_dtype(wanted, stored, &text);
+    ferry_dtype dtype = ex->exported->target->choose_dtype(ex->config, wanted, stored, &text);
     if (text) note(ex->config, text);
     return dtype;
 }
