@@ -297,10 +297,9 @@ static ferry_status refuse_static_cache(Program *program, ferry_error *error) {
                      cache->type);
 }
 
-/* Kernels compute these, but their parts stay with the rest. */
+/* A kernel computes it, but its parts stay with the rest. */
 static bool decomposes(const Node *node) {
-    if (node->outputs[0]->dtype == FERRY_F64) return false;
-    return node->op == OP_LAYER_NORM || node->op == OP_BATCH_NORM;
+    return node->op == OP_BATCH_NORM && node->outputs[0]->dtype != FERRY_F64;
 }
 
 const Backend mlx_backend = {.name = "mlx",

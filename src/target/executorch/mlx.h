@@ -199,11 +199,12 @@ void mlx_add_topk(Mlx *m, const Node *node);
 bool mlx_takes_attention(const Node *node);
 bool mlx_takes_convolution(const Node *node);
 bool mlx_takes_grouped_mm(const Node *node);
-bool mlx_takes_norm(const Node *node);
+bool mlx_takes_rms_norm(const Node *node);
 void mlx_add_attention(Mlx *m, const Node *node);
 void mlx_add_convolution(Mlx *m, const Node *node);
 void mlx_add_group_norm(Mlx *m, const Node *node);
 void mlx_add_grouped_mm(Mlx *m, const Node *node);
+void mlx_add_layer_norm(Mlx *m, const Node *node);
 void mlx_add_linear(Mlx *m, const Node *node);
 
 #endif

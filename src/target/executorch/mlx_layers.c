@@ -90,8 +90,42 @@ void mlx_add_attention(Mlx *m, const Node *node) {
 /* ---- normalization ---- */
 
 /* MLX normalizes the last dimension. */
-bool mlx_takes_norm(const Node *node) {
+bool mlx_takes_rms_norm(const Node *node) {
     return ferry_dtype_is_float(node->outputs[0]->dtype) && node->args[1].integers.count == 1;
+}
+
+/* `rank` dimensions as rows are normalized, scaled and moved as the program has them. */
+static void normalize(Mlx *m, const Node *node, uint32_t rank, const Sym *const *rows,
+                      const MlxTensor *weight, const MlxTensor *bias) {
+    const Value *self = node_tensor(node, 0), *out = node->outputs[0];
+    MlxTensor x = mlx_reshape(m, mlx_input(m, self), rank, rows), normal = mlx_temp(m);
+    NODE(m, MLX_LAYER_NORM, TENSOR(x), TENSOR(normal), NOTHING, NOTHING,
+         FLOAT(node_number(node, 4)));
+    x = mlx_reshape(m, normal, self->rank, self->shape);
+    if (weight) x = mlx_binary(m, MLX_MULTIPLY, x, *weight);
+    if (bias) x = mlx_binary(m, MLX_ADD, x, *bias);
+    NODE(m, MLX_ID_COPY, TENSOR(x), TENSOR(mlx_output(m, out)));
+}
+
+/* Several dimensions are one row. */
+void mlx_add_layer_norm(Mlx *m, const Node *node) {
+    const Value *self = node_tensor(node, 0), *weight = node_tensor(node, 2);
+    const Value *bias = node_tensor(node, 3);
+    uint32_t outer = self->rank - node->args[1].integers.count;
+    MlxTensor scale = {0}, shift = {0};
+    if (weight) scale = mlx_input(m, weight);
+    if (bias) shift = mlx_input(m, bias);
+    if (outer + 1 == self->rank) {
+        MlxTensor x = mlx_input(m, self);
+        NODE(m, MLX_LAYER_NORM, TENSOR(x), TENSOR(mlx_output(m, node->outputs[0])),
+             weight ? TENSOR(scale) : NOTHING, bias ? TENSOR(shift) : NOTHING,
+             FLOAT(node_number(node, 4)));
+        return;
+    }
+    const Sym *rows[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < outer; d++) rows[d] = self->shape[d];
+    rows[outer] = shape_count(&m->p->program->symbols, self->rank - outer, self->shape + outer);
+    normalize(m, node, outer + 1, rows, weight ? &scale : NULL, bias ? &shift : NULL);
 }
 
 /* [channels, 1, 1, ...], to be broadcast over what follows the channels. */
@@ -102,21 +136,18 @@ static MlxTensor per_channel(Mlx *m, const Value *value, uint32_t rank) {
     return mlx_reshape(m, mlx_input(m, value), rank - 1, shape);
 }
 
-/* A group is a row that is normalized. */
+/* A group is a row. */
 void mlx_add_group_norm(Mlx *m, const Node *node) {
     const Value *self = node_tensor(node, 0), *weight = node_tensor(node, 2);
     const Value *bias = node_tensor(node, 3);
     SymTable *symbols = &m->p->program->symbols;
     const Sym *groups = node->args[1].integer, *size = sym_floordiv(symbols, self->shape[1], groups);
-    for (uint32_t d = 2; d < self->rank; d++) size = sym_mul(symbols, size, self->shape[d]);
+    size = sym_mul(symbols, size, shape_count(symbols, self->rank - 2, self->shape + 2));
     const Sym *const rows[] = {self->shape[0], groups, size};
-    MlxTensor x = mlx_reshape(m, mlx_input(m, self), 3, rows), normal = mlx_temp(m);
-    NODE(m, MLX_LAYER_NORM, TENSOR(x), TENSOR(normal), NOTHING, NOTHING,
-         FLOAT(node_number(node, 4)));
-    x = mlx_reshape(m, normal, self->rank, self->shape);
-    if (weight) x = mlx_binary(m, MLX_MULTIPLY, x, per_channel(m, weight, self->rank));
-    if (bias) x = mlx_binary(m, MLX_ADD, x, per_channel(m, bias, self->rank));
-    NODE(m, MLX_ID_COPY, TENSOR(x), TENSOR(mlx_output(m, node->outputs[0])));
+    MlxTensor scale = {0}, shift = {0};
+    if (weight) scale = per_channel(m, weight, self->rank);
+    if (bias) shift = per_channel(m, bias, self->rank);
+    normalize(m, node, 3, rows, weight ? &scale : NULL, bias ? &shift : NULL);
 }
 
 /* ---- convolution ---- */
