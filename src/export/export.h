@@ -70,8 +70,7 @@ struct ExportTarget {
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
     /* Settle what depends on the finished program; NULL: nothing does. */
-    ferry_status (*finish)(Program *program, const ferry_export_config *config,
-                           ferry_error *error);
+    ferry_status (*finish)(Program *program, const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
      * the user should know about it, or NULL. */
     ferry_dtype (*choose_dtype)(const ferry_export_config *config, ferry_dtype wanted,
@@ -111,6 +110,9 @@ ferry_status save_link(Save *save, const char *name, const MappedFile *file);
 /* The inputs that a configuration asks for; `*inputs` is in the program's arena. */
 ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
                             InputRequest **inputs, size_t *count, ferry_error *error);
+
+/* Give the sizes of a program's inputs the upper bounds that `dynamic_shapes` asks for. */
+ferry_status inputs_bound(const ferry_export_config *config, Program *program, ferry_error *error);
 
 /* ---- structure.c ---- */
 

@@ -16,7 +16,7 @@ static unsigned char *start(const FlatBuilder *builder) {
     return builder->bytes + builder->capacity - builder->length;
 }
 
-/* Room for `size` more bytes, which are zero; NULL after a failure. */
+/* Room for `size` more bytes, which are zero; NULL after a failure, or when there are none. */
 static unsigned char *grow(FlatBuilder *builder, size_t size) {
     size_t needed = builder->length + size;
     if (builder->failed || needed < size || needed > INT32_MAX) {
@@ -37,6 +37,7 @@ static unsigned char *grow(FlatBuilder *builder, size_t size) {
         builder->capacity = capacity;
     }
     builder->length = needed;
+    if (size == 0) return NULL;
     return memset(start(builder), 0, size);
 }
 

@@ -136,6 +136,40 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
     return make(arena, result, parts);
 }
 
+/* A recipe of one part with these sizes and strides. */
+static const Recipe *make_part(Arena *arena, const Recipe *recipe, const RecipePart *part,
+                               uint32_t rank) {
+    Recipe result = *recipe;
+    result.rank = rank;
+    result.dim = 0;
+    memcpy(result.shape, part->shape, rank * sizeof *part->shape);
+    return make(arena, result, part);
+}
+
+const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index) {
+    RecipePart part = recipe->parts[0];
+    if (recipe->part_count != 1) return NULL;
+    part.base += index * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
+    for (uint32_t d = dim; d + 1 < recipe->rank; d++) {
+        part.shape[d] = part.shape[d + 1];
+        part.strides[d] = part.strides[d + 1];
+    }
+    return make_part(arena, recipe, &part, recipe->rank - 1);
+}
+
+const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim) {
+    RecipePart part = recipe->parts[0];
+    uint32_t rank = recipe->rank;
+    if (recipe->part_count != 1 || rank == FERRY_MAX_RANK) return NULL;
+    for (uint32_t d = rank; d > dim; d--) {
+        part.shape[d] = part.shape[d - 1];
+        part.strides[d] = part.strides[d - 1];
+    }
+    part.strides[dim] = dim < rank ? part.shape[dim + 1] * part.strides[dim + 1] : 1;
+    part.shape[dim] = 1;
+    return make_part(arena, recipe, &part, rank + 1);
+}
+
 uint64_t recipe_count(const Recipe *recipe) {
     uint64_t count = 1;
     for (uint32_t d = 0; d < recipe->rank; d++) count *= (uint64_t)recipe->shape[d];

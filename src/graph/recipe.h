@@ -54,6 +54,11 @@ const Recipe *recipe_view(Arena *arena, const Recipe *recipe, uint32_t rank, con
 const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t start,
                            int64_t end);
 
+/* Without a dimension, at one of its indices; and with one more of size 1 at `dim`. Recipes of several parts
+ * have no such form. */
+const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index);
+const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim);
+
 uint64_t recipe_count(const Recipe *recipe);
 uint64_t recipe_bytes_size(const Recipe *recipe);
 

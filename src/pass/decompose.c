@@ -19,7 +19,45 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
     return build_full(b, NULL, 0, 0, dtype);
 }
 
+const Recipe *pass_weight_recipe(Program *program, const Value *value) {
+    const Node *node = value->producer;
+    if (value->recipe || !node || node->op != OP_PERMUTE) return value->recipe;
+    const Recipe *recipe = node->args[0].tensor->recipe;
+    int64_t dims[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < value->rank; d++) dims[d] = node->args[1].integers.items[d]->value;
+    return recipe ? recipe_permute(&program->arena, recipe, dims) : NULL;
+}
+
+Value *decompose_select(Builder *b, Value *x, uint32_t dim, int64_t index) {
+    Program *program = b->program;
+    const Recipe *whole = pass_weight_recipe(program, x);
+    const Recipe *part = whole ? recipe_select(&program->arena, whole, dim, index) : NULL;
+    if (!part) return build_select(b, x, (int)dim, index);
+    return program_weight(program, VALUE_PARAMETER, x->name, part);
+}
+
 /* ---- layers ---- */
+
+/* Every row times every matrix, and only that of the row's group counts. */
+static Value *decompose_grouped_mm(Builder *b, const Node *node) {
+    Value *rows = tensor_arg(node, 0), *weights = tensor_arg(node, 1), *sum = NULL;
+    Value *ends = build_to(b, tensor_arg(node, 2), FERRY_I64);
+    if (!sym_is_const(weights->shape[0])) return NULL;
+    Value *place = build_arange(b, build_const(b, 0), rows->shape[0], FERRY_I64);
+    Value *before = NULL; /* rows of earlier groups */
+    for (int64_t group = 0; group < weights->shape[0]->value && build_ok(b); group++) {
+        Value *until = build_binary(b, OP_LT, place, build_select(b, ends, 0, group));
+        Value *mine =
+            before ? build_binary(b, OP_AND, until, build_unary(b, OP_NOT, before)) : until;
+        Value *matrix = build_transpose(b, decompose_select(b, weights, 0, group), 0, 1);
+        Value *product = build_linear(b, rows, matrix, NULL);
+        Value *factor = build_unsqueeze(b, build_to(b, mine, rows->dtype), 1);
+        product = build_mul(b, product, factor);
+        sum = sum ? build_add(b, sum, product) : product;
+        before = until;
+    }
+    return sum;
+}
 
 static Value *decompose_linear(Builder *b, const Node *node) {
     Value *bias = tensor_arg(node, 2);
@@ -63,8 +101,8 @@ static Value *decompose_batch_norm(Builder *b, const Node *node) {
     if (x->rank < 2) return NULL;
     shape[1] = x->shape[1];
     const Arg eps[] = {arg_tensor(tensor_arg(node, 4)), arg_float(node->args[7].number)};
-    Value *factor = build_unary(b, OP_RECIPROCAL,
-                                build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
+    Value *factor =
+        build_unary(b, OP_RECIPROCAL, build_unary(b, OP_SQRT, build_op(b, OP_ADD_SCALAR, eps, 2)));
     if (weight) factor = build_mul(b, factor, weight);
     Value *summand = build_unary(b, OP_NEG, build_mul(b, tensor_arg(node, 3), factor));
     if (bias) summand = build_add(b, summand, bias);
@@ -231,6 +269,7 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_SILU] = decompose_silu,
     [OP_GELU] = decompose_gelu,
     [OP_RSQRT] = decompose_rsqrt,
+    [OP_GROUPED_MM] = decompose_grouped_mm,
     [OP_ATTENTION] = decompose_attention,
     [OP_ROTARY_EMBEDDING] = decompose_rotary,
     [OP_CONVOLUTION] = decompose_convolution,

@@ -42,8 +42,8 @@ static Value *triangle(Builder *b, Value *distance) {
 
 /* ((f x + g) x + h) x + i */
 static Value *polynomial(Builder *b, Value *x, const double *factors) {
-    Value *sum = build_scalar(b, OP_ADD_SCALAR, build_scalar(b, OP_MUL_SCALAR, x, factors[0]),
-                              factors[1]);
+    Value *sum =
+        build_scalar(b, OP_ADD_SCALAR, build_scalar(b, OP_MUL_SCALAR, x, factors[0]), factors[1]);
     for (int i = 2; i < 4; i++) {
         sum = build_scalar(b, OP_ADD_SCALAR, build_mul(b, sum, x), factors[i]);
     }
@@ -149,8 +149,8 @@ Value *decompose_nearest_exact(Builder *b, const Node *node) {
 static Value *depths(Builder *b, Value *x, const Sym *count, int64_t start, int64_t stride) {
     SymTable *symbols = &b->program->symbols;
     const Sym *first = build_const(b, start);
-    const Sym *span = sym_mul(symbols, sym_sub(symbols, count, build_const(b, 1)),
-                              build_const(b, stride));
+    const Sym *span =
+        sym_mul(symbols, sym_sub(symbols, count, build_const(b, 1)), build_const(b, stride));
     const Sym *end = sym_add(symbols, sym_add(symbols, first, span), build_const(b, 1));
     const Arg args[] = {arg_tensor(x), arg_int(b, 2), arg_sym(first), arg_sym(end),
                         arg_int(b, stride)};
@@ -163,11 +163,11 @@ static Value *depths(Builder *b, Value *x, const Sym *count, int64_t start, int6
 }
 
 /* A sum of convolutions over two dimensions, one for each depth of the kernel. */
-Value *decompose_convolution(Builder *b, const Node *node) {
+static Value *convolution_of_depths(Builder *b, const Node *node) {
     Value *x = node->args[0].tensor, *weight = node->args[1].tensor, *sum = NULL;
     const Sym *const *lists[4];
     for (uint32_t i = 0; i < 4; i++) lists[i] = node->args[i < 3 ? 3 + i : 7].integers.items;
-    if (weight->rank != 5 || node->args[6].boolean || !sym_is_const(weight->shape[2])) return NULL;
+    if (node->args[6].boolean || !sym_is_const(weight->shape[2])) return NULL;
     int64_t stride = lists[0][0]->value, pad = lists[1][0]->value, dilation = lists[2][0]->value;
     if (pad) {
         const int64_t pads[] = {0, 0, 0, 0, pad, pad};
@@ -180,7 +180,7 @@ Value *decompose_convolution(Builder *b, const Node *node) {
         Value *images = depths(b, x, out->shape[2], k * dilation, stride);
         bool last = k + 1 == weight->shape[2]->value;
         Arg args[] = {arg_tensor(images),
-                      arg_tensor(build_select(b, weight, 2, k)),
+                      arg_tensor(decompose_select(b, weight, 2, k)),
                       last ? node->args[2] : arg_none(),
                       arg_syms(b, lists[0] + 1, 2),
                       arg_syms(b, lists[1] + 1, 2),
@@ -194,4 +194,35 @@ Value *decompose_convolution(Builder *b, const Node *node) {
     const Sym *apart[] = {out->shape[0], out->shape[2], out->shape[1], out->shape[3],
                           out->shape[4]};
     return build_permute(b, build_view(b, sum, apart, 5), (const int64_t[]){0, 2, 1, 3, 4});
+}
+
+/* The list with a number in front. */
+static Arg longer(Builder *b, const Arg *list, int64_t first) {
+    const Sym *sizes[] = {build_const(b, first), list->integers.items[0]};
+    return arg_syms(b, sizes, 2);
+}
+
+/* A row is an image of height 1. */
+static Value *convolution_of_rows(Builder *b, const Node *node) {
+    Value *weight = node->args[1].tensor;
+    const Recipe *recipe =
+        weight->recipe ? recipe_unsqueeze(&b->program->arena, weight->recipe, 2) : NULL;
+    Value *filter = recipe ? program_weight(b->program, weight->kind, weight->name, recipe)
+                           : build_unsqueeze(b, weight, 2);
+    const Arg args[] = {arg_tensor(build_unsqueeze(b, node->args[0].tensor, 2)),
+                        arg_tensor(filter),
+                        node->args[2],
+                        longer(b, &node->args[3], 1),
+                        longer(b, &node->args[4], 0),
+                        longer(b, &node->args[5], 1),
+                        node->args[6],
+                        longer(b, &node->args[7], 0),
+                        node->args[8]};
+    return build_squeeze(b, build_op(b, OP_CONVOLUTION, args, 9), 2);
+}
+
+Value *decompose_convolution(Builder *b, const Node *node) {
+    uint32_t rank = node->args[1].tensor->rank;
+    if (rank == 5) return convolution_of_depths(b, node);
+    return rank == 3 ? convolution_of_rows(b, node) : NULL;
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import executorch_runtime
 import programs
 from ov_child import Child
 from support import ROOT
@@ -31,6 +32,7 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 | the built-in reference runtime, on the `.pt2` itself | {reference} of {count} |
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
 | OpenVINO, on the OpenVINO export without state | {openvino} of {count} |
+| ExecuTorch with XNNPACK, on the `.pte`, loaded with full verification | {executorch} of {count} |
 
 ## Holes
 
@@ -38,8 +40,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime | OpenVINO |
-|---|---|---|---|---|
+| model type | program | reference | ONNX Runtime | OpenVINO | ExecuTorch |
+|---|---|---|---|---|---|
 """
 
 
@@ -62,7 +64,7 @@ def check_openvino(name: str, work: Path) -> int:
     return programs.check_openvino(CHILDREN.child, name, work)
 
 
-CHECKS = (programs.check_reference, programs.check_onnx, check_openvino)
+CHECKS = (programs.check_reference, programs.check_onnx, check_openvino, executorch_runtime.check_program)
 
 
 def measure(name: str) -> tuple[str, ...]:
@@ -80,6 +82,7 @@ def main() -> int:
         reference=sum(row[1] != "-" for row in rows),
         onnx=sum(row[2] != "-" for row in rows),
         openvino=sum(row[3] != "-" for row in rows),
+        executorch=sum(row[4] != "-" for row in rows),
         holes=reasons or "None.",
     )
     text += "".join(f"| {' | '.join([*name.split('/'), *results])} |\n" for name, *results in rows)

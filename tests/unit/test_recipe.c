@@ -180,6 +180,27 @@ static void contiguous_tensors_can_be_viewed_and_others_not(void **state) {
     assert_reads(sliced, &column);
 }
 
+static void a_dimension_is_selected_or_added(void **state) {
+    (void)state;
+    const int64_t shape[] = {2, 3, 4};
+    Reference whole = reference_make(3, shape, 5);
+    float values[24];
+    for (int i = 0; i < 24; i++) values[i] = (float)whole.values[i];
+    const Recipe *recipe = recipe_bytes(&arena, values, FERRY_F32, 3, shape);
+    for (uint32_t dim = 0; dim < 3; dim++) {
+        Reference part = reference_slice(&whole, dim, 1, 2), flat = part;
+        flat.rank = 2;
+        for (uint32_t d = dim; d < 2; d++) flat.shape[d] = shape[d + 1];
+        const Recipe *selected = recipe_select(&arena, recipe, dim, 1);
+        assert_reads(selected, &flat);
+        assert_reads(recipe_unsqueeze(&arena, selected, dim), &part);
+    }
+    Reference column = whole;
+    column.rank = 4;
+    column.shape[3] = 1;
+    assert_reads(recipe_unsqueeze(&arena, recipe, 3), &column);
+}
+
 static void long_strided_rows_are_read_in_blocks(void **state) {
     (void)state;
     enum { ROWS = 3, COLUMNS = 5000 };
@@ -317,6 +338,7 @@ int main(void) {
         cmocka_unit_test(a_scalar_and_an_empty_tensor_are_read),
         cmocka_unit_test(permuted_and_sliced_tensors_are_read_in_every_type),
         cmocka_unit_test(contiguous_tensors_can_be_viewed_and_others_not),
+        cmocka_unit_test(a_dimension_is_selected_or_added),
         cmocka_unit_test(long_strided_rows_are_read_in_blocks),
         cmocka_unit_test(parts_follow_each_other),
         cmocka_unit_test(a_cast_that_would_lose_the_rounding_is_refused),

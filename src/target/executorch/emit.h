@@ -74,7 +74,7 @@ typedef struct Pte {
     Arena arena;
     VEC(Slot) slots;
     VEC(Instruction) instructions;
-    VEC(const char *) operators; /* names of kernels */
+    VEC(const char *) operators;   /* names of kernels */
     VEC(const Recipe *) constants; /* the constant segment has them as 1, 2, ... */
     VEC(Delegate) delegates;
     VEC(NamedData) named;

@@ -104,9 +104,8 @@ void pte_lower_grouped_mm(Pte *p, const Node *node) {
     }
     PteValue rest = pte_computed(p), size[] = {rest, pte_size(p, out->shape[1])};
     pte_call(p, "executorch_prim::sub.Scalar", ARGS(pte_size(p, out->shape[0]), start, rest));
-    parts[groups] =
-        pte_result(p, "aten::full.out", pte_varying(p, out->dtype, 2, out->shape),
-                   ARGS(pte_list(p, SLOT_INTS, size, 2), zero));
+    parts[groups] = pte_result(p, "aten::full.out", pte_varying(p, out->dtype, 2, out->shape),
+                               ARGS(pte_list(p, SLOT_INTS, size, 2), zero));
     RESULT(p, node, "aten::cat.out", pte_list(p, SLOT_TENSORS, parts, groups + 1), zero);
 }
 

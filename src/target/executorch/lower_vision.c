@@ -31,14 +31,10 @@ void pte_lower_group_norm(Pte *p, const Node *node) {
     SymTable *symbols = &p->program->symbols;
     const Sym *places = shape_count(symbols, x->rank - 2, x->shape + 2);
     const Sym *shape[] = {x->shape[0], node->args[1].integer};
-    const PteValue args[] = {pte_value(p, x),
-                             pte_node_arg(p, node, 2),
-                             pte_node_arg(p, node, 3),
-                             pte_size(p, x->shape[0]),
-                             pte_size(p, x->shape[1]),
-                             pte_size(p, places),
-                             pte_node_arg(p, node, 1),
-                             pte_node_arg(p, node, 4)};
+    const PteValue args[] = {pte_value(p, x),          pte_node_arg(p, node, 2),
+                             pte_node_arg(p, node, 3), pte_size(p, x->shape[0]),
+                             pte_size(p, x->shape[1]), pte_size(p, places),
+                             pte_node_arg(p, node, 1), pte_node_arg(p, node, 4)};
     with_statistics(p, node, args, 8, 2, pte_shape(p, shape, 2));
 }
 
@@ -103,8 +99,8 @@ void pte_lower_pad(Pte *p, const Node *node) {
     const char *name = strcmp(mode, "reflect") == 0     ? "reflection"
                        : strcmp(mode, "replicate") == 0 ? "replication"
                                                         : mode;
-    const char *kernel = arena_format(&p->arena, "aten::%s_pad%ud.out", name,
-                                      node->args[1].integers.count / 2);
+    const char *kernel =
+        arena_format(&p->arena, "aten::%s_pad%ud.out", name, node->args[1].integers.count / 2);
     RESULT(p, node, kernel, pte_node_arg(p, node, 0), pte_node_arg(p, node, 1));
 }
 

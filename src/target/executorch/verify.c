@@ -32,8 +32,8 @@ static uint64_t header_number(const Check *c, size_t place, size_t size) {
 
 static void check_indices(Check *c, const FlatVector *list, uint32_t limit, bool optional) {
     for (uint32_t i = 0; i < list->count && !c->reader.failed; i++) {
-        int64_t index = list->item_size == 4 ? (int32_t)flat_item(list, i)
-                                             : (int64_t)flat_item(list, i);
+        int64_t index =
+            list->item_size == 4 ? (int32_t)flat_item(list, i) : (int64_t)flat_item(list, i);
         require(c, (index >= 0 && index < limit) || (optional && index == -1),
                 "an index outside of the table of values");
     }
@@ -161,17 +161,15 @@ ferry_status executorch_verify(const char *path, const unsigned char *bytes, siz
     c.base = header_number(&c, 24, 8);
     c.size = header_number(&c, 32, 8);
     if (end > length || c.base > file_size || c.size > file_size - c.base) {
-        return error_set(error, FERRY_BAD_FORMAT, path,
-                         "the program or its segments end behind the file: it has %" PRIu64
-                         " bytes",
-                         file_size);
+        return error_set(
+            error, FERRY_BAD_FORMAT, path,
+            "the program or its segments end behind the file: it has %" PRIu64 " bytes", file_size);
     }
     c.reader.length = (size_t)end;
     c.program = flat_root(&c.reader, "ET12");
     if (!c.reader.failed) check_program(&c);
     if (c.reader.failed) {
-        return error_set(error, FERRY_BAD_FORMAT, path,
-                         "the FlatBuffer of the program is damaged");
+        return error_set(error, FERRY_BAD_FORMAT, path, "the FlatBuffer of the program is damaged");
     }
     if (!c.problem) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, path, "the program has %s", c.problem);

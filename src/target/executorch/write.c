@@ -123,7 +123,7 @@ static void add_instructions(Pte *p) {
 /* ---- the file ---- */
 
 typedef struct Layout {
-    Segment *segments; /* offsets from the end of the program */
+    Segment *segments;          /* offsets from the end of the program */
     uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
     uint64_t size;
 } Layout;
@@ -156,8 +156,9 @@ static bool lay_out(Pte *p, Layout *layout) {
     for (size_t i = 1; i < count; i++) {
         bool is_blob = i <= p->delegates.count;
         if (layout->segments[i].size) continue;
-        uint64_t size = is_blob ? p->delegates.items[i - 1].length
-                                : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
+        uint64_t size = is_blob
+                            ? p->delegates.items[i - 1].length
+                            : recipe_bytes_size(p->named.items[i - 1 - p->delegates.count].recipe);
         position = align(position, SEGMENT_ALIGNMENT);
         layout->segments[i] = (Segment){position, size};
         position += size;
@@ -210,7 +211,7 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     return write_weights(p, layout, base, file);
 }
 
-static bool prepare(Pte *p, int64_t floor) {
+static bool prepare(Pte *p, Floors floors) {
     Program *program = p->program;
     p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
     p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
@@ -220,13 +221,13 @@ static bool prepare(Pte *p, int64_t floor) {
         p->is_output[program->outputs.items[i].value->id] = true;
     }
     return p->values && p->is_output && p->outputs && p->dimensions &&
-           bounds_init(&p->bounds, program, &p->arena, floor);
+           bounds_init(&p->bounds, program, &p->arena, floors);
 }
 
 static bool exhausted(const Pte *p) {
     return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
-           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed || p->known.failed ||
-           p->bounds.known.failed;
+           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed ||
+           p->known.failed || p->bounds.known.failed;
 }
 
 static void pte_free(Pte *p) {
@@ -243,10 +244,10 @@ static void pte_free(Pte *p) {
 }
 
 /* The memory that the program takes with this cap, in kernels: delegates take theirs beside the plan. */
-static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, ferry_error *error) {
+static ferry_status measure(Program *program, Floors floors, uint64_t *bytes, ferry_error *error) {
     const ExecutorchOptions options = {0};
     Pte p = {.program = program, .options = &options, .measuring = true, .error = error};
-    if (prepare(&p, floor)) add_instructions(&p);
+    if (prepare(&p, floors)) add_instructions(&p);
     if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
     *bytes = p.planned;
     pte_free(&p);
@@ -256,14 +257,12 @@ static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, fe
 ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error) {
     Buffer text = {0};
     uint64_t bytes;
-    int64_t floor = bounds_first_floor(program);
+    Floors floors = bounds_floors(program);
     *caps = NULL;
-    for (;;) {
-        TRY(measure(program, floor, &bytes, error));
-        if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
-        floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
-    }
-    if (!bounds_fix(program, floor, &text)) program->arena.failed = true;
+    do {
+        TRY(measure(program, floors, &bytes, error));
+    } while (bytes > PLANNED_LIMIT && bounds_shrink(&floors));
+    if (!bounds_fix(program, floors, &text)) program->arena.failed = true;
     if (text.length) *caps = arena_string(&program->arena, buffer_string(&text));
     buffer_free(&text);
     return program_health(program, error);
@@ -275,14 +274,13 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     FlatBuilder builder = {0};
     Layout layout = {0};
     unsigned char *bytes = NULL;
-    if (prepare(&p, 0)) add_instructions(&p);
+    if (prepare(&p, (Floors){0})) add_instructions(&p);
     if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
         bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
     }
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
-    if (p.status == FERRY_OK)
-        p.status = write_file(&p, &layout, bytes, builder.length, file);
+    if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
     *sizes = (ExecutorchSizes){.program_bytes = builder.length,
                                .weight_bytes = layout.size,
                                .planned_bytes = p.planned,

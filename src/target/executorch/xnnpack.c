@@ -22,10 +22,9 @@ static uint32_t define(Xnn *x, ferry_dtype dtype, uint32_t rank, const Sym *cons
         dims[d] = (uint32_t)bounds_upper(&x->p->bounds, shape[d]);
     }
     FlatRef sizes = flat_vector(&x->b, dims, sizeof *dims, rank);
-    FlatRef tensor =
-        FLAT_TABLE(&x->b, FLAT_16(0, dtype == FERRY_F16 ? 2 : 1), FLAT_32(1, rank),
-                   FLAT_REF(2, sizes), FLAT_32(3, constant), FLAT_32(4, external),
-                   FLAT_32(5, flags), FLAT_32(6, id));
+    FlatRef tensor = FLAT_TABLE(&x->b, FLAT_16(0, dtype == FERRY_F16 ? 2 : 1), FLAT_32(1, rank),
+                                FLAT_REF(2, sizes), FLAT_32(3, constant), FLAT_32(4, external),
+                                FLAT_32(5, flags), FLAT_32(6, id));
     VEC_PUSH(&x->values, FLAT_TABLE(&x->b, FLAT_8(0, 1), FLAT_REF(1, tensor)));
     return id;
 }
@@ -143,8 +142,7 @@ void xnn_node(Xnn *x, uint8_t type, FlatRef table) {
 
 void xnn_clamped_node(Xnn *x, uint8_t type, FlatRef table, double low, double high) {
     FlatRef range = FLAT_TABLE(&x->b, FLAT_FLOAT(0, (float)low), FLAT_FLOAT(1, (float)high));
-    VEC_PUSH(&x->nodes,
-             FLAT_TABLE(&x->b, FLAT_8(0, type), FLAT_REF(1, table), FLAT_REF(3, range)));
+    VEC_PUSH(&x->nodes, FLAT_TABLE(&x->b, FLAT_8(0, type), FLAT_REF(1, table), FLAT_REF(3, range)));
 }
 
 void xnn_transpose(Xnn *x, uint32_t from, uint32_t to, const int64_t *dims, uint32_t rank) {
@@ -173,8 +171,8 @@ static unsigned char *finish(Xnn *x) {
     FlatRef outputs = flat_vector(b, x->outputs.items, sizeof *x->outputs.items, x->outputs.count);
     FlatRef data = flat_refs(b, x->data.items, x->data.count);
     FlatRef root = FLAT_TABLE(b, FLAT_REF(0, version), FLAT_REF(1, nodes), FLAT_REF(2, values),
-                              FLAT_32(3, x->args.count), FLAT_REF(4, inputs),
-                              FLAT_REF(5, outputs), FLAT_REF(8, data));
+                              FLAT_32(3, x->args.count), FLAT_REF(4, inputs), FLAT_REF(5, outputs),
+                              FLAT_REF(8, data));
     return flat_finish(b, root, "XN01", 0);
 }
 

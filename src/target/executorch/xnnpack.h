@@ -18,14 +18,13 @@ typedef struct Xnn {
     FlatBuilder b;
     VEC(FlatRef) nodes;
     VEC(FlatRef) values;
-    VEC(FlatRef) data;      /* constants */
-    VEC(PteValue) args;     /* of the call: what comes in and goes out */
-    VEC(uint32_t) inputs;   /* numbers of args */
+    VEC(FlatRef) data;    /* constants */
+    VEC(PteValue) args;   /* of the call: what comes in and goes out */
+    VEC(uint32_t) inputs; /* numbers of args */
     VEC(uint32_t) outputs;
-    uint32_t *plain, *last; /* by value id, plus 1: the number of the value, and with channels last */
+    uint32_t *plain,
+        *last; /* by value id, plus 1: the number of the value, and with channels last */
 } Xnn;
-
-enum { XNN_NONE = -1 };
 
 /* A value inside of the graph. */
 uint32_t xnn_temp(Xnn *x, ferry_dtype dtype, uint32_t rank, const Sym *const *shape);
@@ -38,11 +37,10 @@ uint32_t xnn_output(Xnn *x, const Value *value);
 uint32_t xnn_weight(Xnn *x, const Recipe *recipe, const char *name);
 uint32_t xnn_numbers(Xnn *x, ferry_dtype dtype, uint32_t rank, double number, int64_t count);
 
-/* The value with channels last, or XNN_NONE + 1 = 0 when it has no such form; made from the plain form
- * by xnn_channels_last. */
+/* The same with channels last, as convolutions want images. */
 uint32_t xnn_channels_last(Xnn *x, const Value *value);
 uint32_t xnn_output_channels_last(Xnn *x, const Value *value);
-bool xnn_has_channels_last(const Xnn *x, const Value *value);
+bool xnn_has_channels_last(const Xnn *x, const Value *value); /* is it there already? */
 
 /* A node: its number in the schema, and its table. */
 void xnn_node(Xnn *x, uint8_t type, FlatRef table);
