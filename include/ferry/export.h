@@ -67,8 +67,8 @@ typedef struct ferry_export_config {
     bool stateless;
     bool compress_to_fp16; /* OpenVINO: store float32 weights in half the bytes */
 
-    /* ExecuTorch: who computes: "xnnpack" (the default) what it can and the portable kernels the rest,
-     * or "portable" kernels alone. */
+    /* ExecuTorch: who computes: "xnnpack" (the default) or "mlx" what it can and the portable kernels the
+     * rest, or "portable" kernels alone. */
     const char *backend;
     /* ExecuTorch: the caller of the program gives the memory of inputs, and of outputs; by default it is
      * planned with the rest. */

@@ -192,8 +192,8 @@ static int run_export(int argc, char **argv) {
         {0, "compress-to-fp16", NULL, OPTION_FLAG, &args.compress_to_fp16,
          "openvino: store float32 weights as float16"},
         {0, "backend", "NAME", OPTION_STRING, &args.backend,
-         "executorch: xnnpack (the default): XNNPACK computes what it can;\n"
-         "portable: kernels alone; mlx and cuda are refused"},
+         "executorch: xnnpack (the default) or mlx: it computes what it\n"
+         "can; portable: kernels alone; cuda is refused without a GPU"},
         {0, "no-alloc-graph-input", NULL, OPTION_FLAG, &args.unplanned_inputs,
          "executorch: the caller gives the memory of inputs"},
         {0, "no-alloc-graph-output", NULL, OPTION_FLAG, &args.unplanned_outputs,

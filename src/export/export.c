@@ -4,6 +4,7 @@
 #include "pass/pass.h"
 #include "plugin/plugin.h"
 #include "run/reference.h"
+#include "target/executorch/executorch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void note(const ferry_export_config *config, const char *text) {
 /* What the target makes of the dtype that is asked for, or stored. */
 static ferry_dtype choose_dtype(const Export *ex, ferry_dtype wanted, ferry_dtype stored) {
     const char *text;
-    ferry_dtype dtype = ex->exported->target->choose_dtype(wanted, stored, &text);
+    ferry_dtype dtype = ex->exported->target->choose_dtype(ex->config, wanted, stored, &text);
     if (text) note(ex->config, text);
     return dtype;
 }
@@ -224,17 +225,12 @@ static ferry_status check_backend(const ferry_export_config *config, ferry_error
                          "an ExecuTorch program holds its own weights: only ONNX and OpenVINO can "
                          "link to the checkpoint's");
     }
-    if (!backend || !strcmp(backend, "xnnpack") || !strcmp(backend, "portable")) return FERRY_OK;
+    if (!backend || !strcmp(backend, "portable") || executorch_backend(backend)) return FERRY_OK;
     if (strcmp(backend, "cuda") == 0) {
         return error_set(error, FERRY_UNSUPPORTED, "backend",
                          "CUDA is not available in this environment; cannot export to the "
                          "ExecuTorch CUDA backend. It needs a GPU, nvcc and AOTInductor; use "
-                         "xnnpack or portable");
-    }
-    if (strcmp(backend, "mlx") == 0) {
-        return error_set(error, FERRY_UNSUPPORTED, "backend",
-                         "this version does not write graphs for the MLX delegate; use xnnpack or "
-                         "portable");
+                         "xnnpack, mlx or portable");
     }
     return error_set(error, FERRY_INVALID_ARGUMENT, "backend",
                      "\"%s\" is not an ExecuTorch backend (expected xnnpack, portable, mlx or "

@@ -77,7 +77,8 @@ struct ExportTarget {
     ferry_status (*finish)(Program *program, const ferry_export_config *config, ferry_error *error);
     /* What to compute in: `wanted`, or by default what a checkpoint in `stored` becomes. `*note` is what
      * the user should know about it, or NULL. */
-    ferry_dtype (*choose_dtype)(ferry_dtype wanted, ferry_dtype stored, const char **note);
+    ferry_dtype (*choose_dtype)(const ferry_export_config *config, ferry_dtype wanted,
+                                ferry_dtype stored, const char **note);
     /* Open the files of the export through the save, and write them. */
     ferry_status (*write)(Save *save);
     /* What the file calls the program's inputs and outputs. */

@@ -23,7 +23,9 @@ static ferry_status legalize_onnx(Program *program, const Registry *registry,
 
 /* ONNX Runtime's CPU provider has float32 kernels for everything and casts float16 around them; it has
  * none for bfloat16 or float8. */
-static ferry_dtype choose_dtype_onnx(ferry_dtype wanted, ferry_dtype stored, const char **note) {
+static ferry_dtype choose_dtype_onnx(const ferry_export_config *config, ferry_dtype wanted,
+                                     ferry_dtype stored, const char **note) {
+    (void)config;
     *note = wanted == FERRY_BF16
                 ? "bfloat16: ONNX Runtime's CPU provider lacks kernels for it and will refuse the "
                   "model; other providers may not"
@@ -74,7 +76,9 @@ static ferry_status legalize_dynamo(Program *program, const Registry *registry,
     return dynamo_legalize(program, registry, error);
 }
 
-static ferry_dtype choose_dtype_dynamo(ferry_dtype wanted, ferry_dtype stored, const char **note) {
+static ferry_dtype choose_dtype_dynamo(const ferry_export_config *config, ferry_dtype wanted,
+                                       ferry_dtype stored, const char **note) {
+    (void)config;
     *note = NULL;
     if (wanted) return wanted;
     if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_BF16 || stored == FERRY_F64)
@@ -122,8 +126,9 @@ static ferry_status legalize_openvino(Program *program, const Registry *registry
 }
 
 /* Weights in half precision stay that way in the file, whatever is computed in. */
-static ferry_dtype choose_dtype_openvino(ferry_dtype wanted, ferry_dtype stored,
-                                         const char **note) {
+static ferry_dtype choose_dtype_openvino(const ferry_export_config *config, ferry_dtype wanted,
+                                         ferry_dtype stored, const char **note) {
+    (void)config;
     *note = NULL;
     if (wanted) return wanted;
     return stored == FERRY_F64 ? FERRY_F64 : FERRY_F32;
@@ -164,7 +169,7 @@ static ferry_status write_openvino(Save *save) {
 
 static ExecutorchOptions executorch_options(const ferry_export_config *config) {
     const char *backend = config->backend;
-    return (ExecutorchOptions){.xnnpack = !backend || strcmp(backend, "xnnpack") == 0,
+    return (ExecutorchOptions){.backend = executorch_backend(backend ? backend : "xnnpack"),
                                .unplanned_inputs = config->unplanned_inputs,
                                .unplanned_outputs = config->unplanned_outputs};
 }
@@ -188,11 +193,13 @@ static ferry_status finish_executorch(Program *program, const ferry_export_confi
     return program_health(program, error);
 }
 
-/* XNNPACK has no kernels for bfloat16. */
-static ferry_dtype choose_dtype_executorch(ferry_dtype wanted, ferry_dtype stored,
-                                           const char **note) {
+/* XNNPACK has no kernels for bfloat16; MLX has. */
+static ferry_dtype choose_dtype_executorch(const ferry_export_config *config, ferry_dtype wanted,
+                                           ferry_dtype stored, const char **note) {
     *note = NULL;
     if (wanted) return wanted;
+    const char *backend = config->backend;
+    if (stored == FERRY_BF16 && backend && strcmp(backend, "mlx") == 0) return stored;
     if (stored == FERRY_F32 || stored == FERRY_F16 || stored == FERRY_F64) return stored;
     *note = stored == FERRY_BF16 ? "the checkpoint is bfloat16, which XNNPACK does not compute in: "
                                    "exporting in float32 (--dtype chooses another)"

@@ -145,6 +145,6 @@ unsigned char *flat_finish(FlatBuilder *builder, FlatRef root, const char *ident
     unsigned char *place = grow(builder, 2 * OFFSET_SIZE + gap);
     if (!place || builder->vtables.failed) return NULL;
     put(place, builder->length - root, OFFSET_SIZE);
-    memcpy(place + OFFSET_SIZE, identifier, OFFSET_SIZE);
+    if (identifier) memcpy(place + OFFSET_SIZE, identifier, OFFSET_SIZE);
     return place;
 }

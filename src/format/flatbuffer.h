@@ -66,7 +66,7 @@ FlatRef flat_table(FlatBuilder *builder, const FlatField *fields, size_t count);
     flat_table(builder, (const FlatField[]){__VA_ARGS__},                                          \
                sizeof((const FlatField[]){__VA_ARGS__}) / sizeof(FlatField))
 
-/* Complete the buffer: the root's offset, a file identifier of four characters, then `gap` zero bytes (a
+/* Complete the buffer: the root's offset, a file identifier of four characters (NULL: zeros), then `gap` zero bytes (a
  * multiple of the alignment) for whatever the format inserts there. The buffer is `builder->length` bytes
  * from what is returned; NULL after a failure. */
 unsigned char *flat_finish(FlatBuilder *builder, FlatRef root, const char *identifier, size_t gap);

@@ -115,7 +115,6 @@ def test_half_precision(fixture, tmp_path):
 @pytest.mark.parametrize(
     "backend, message",
     [
-        ("mlx", "MLX"),
         ("cuda", "CUDA is not available in this environment; cannot export to the ExecuTorch CUDA backend."),
         ("coreml", "expected xnnpack, portable, mlx or cuda"),
     ],

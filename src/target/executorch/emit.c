@@ -269,6 +269,35 @@ PteValue pte_view(Pte *p, PteValue from, uint32_t rank, const Sym *const *shape)
     return view;
 }
 
+/* ---- weights of delegates ---- */
+
+/* 64 bits that depend on the type and on the first elements: a name for what the weight holds. */
+static uint64_t fingerprint(const Recipe *recipe) {
+    unsigned char bytes[1024];
+    uint64_t count = recipe_count(recipe), most = sizeof bytes / ferry_dtype_size(recipe->dtype);
+    if (count > most) count = most;
+    recipe_read(recipe, 0, count, bytes);
+    uint64_t hash = 14695981039346656037u ^ recipe->dtype;
+    for (size_t i = 0; i < count * ferry_dtype_size(recipe->dtype); i++) {
+        hash = (hash ^ bytes[i]) * 1099511628211u;
+    }
+    for (uint32_t d = 0; d < recipe->rank; d++) {
+        hash = (hash ^ (uint64_t)recipe->shape[d]) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Weights with equal recipes are one; the runtime may share them by name between programs. */
+const char *pte_named(Pte *p, const Recipe *recipe, const char *name) {
+    for (size_t i = 0; i < p->named.count; i++) {
+        if (recipe_equal(p->named.items[i].recipe, recipe)) return p->named.items[i].key;
+    }
+    const char *key = arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name,
+                                   fingerprint(recipe));
+    VEC_PUSH(&p->named, (NamedData){key, recipe});
+    return key;
+}
+
 /* ---- instructions ---- */
 
 /* The memory of a tensor is in use by the instruction that is being added. */

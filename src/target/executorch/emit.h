@@ -73,6 +73,7 @@ typedef struct Pte {
     const Dimension *dimensions; /* by symbol */
     Bounds bounds;
     uint64_t planned; /* bytes of the arena */
+    bool measuring;   /* only that number counts */
     const Node *node; /* being lowered */
     ferry_status status;
     ferry_error *error;
@@ -122,6 +123,9 @@ void pte_bind(Pte *p, const Value *output, PteValue value);
 
 /* The tensor that a recipe makes. */
 PteValue pte_constant(Pte *p, const Recipe *recipe);
+
+/* The key of a weight that delegates look up; equal weights have one. */
+const char *pte_named(Pte *p, const Recipe *recipe, const char *name);
 
 /* ---- instructions ---- */
 

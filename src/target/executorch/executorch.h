@@ -8,8 +8,13 @@
 #include "graph/registry.h"
 #include "graph/stream.h"
 
+typedef struct Backend Backend;
+
+/* "xnnpack" or "mlx"; NULL: there is none of that name. */
+const Backend *executorch_backend(const char *name);
+
 typedef struct ExecutorchOptions {
-    bool xnnpack;            /* give what XNNPACK computes to its delegate */
+    const Backend *backend;  /* give what it computes to its delegate; NULL: kernels compute all */
     bool unplanned_inputs;   /* the caller gives the memory of inputs, */
     bool unplanned_outputs;  /* and of outputs */
     Pool *pool;              /* may be NULL */

@@ -2,9 +2,9 @@
  *
  * A node has a level: 0 for kernels that read no delegate's results. A delegate's level is one more than
  * that of the kernels it reads and that of the delegates it reads; a kernel's is that of the delegates it
- * reads. What is only made for kernels, without a product on the way, stays with them. So all nodes that XNNPACK takes at a level are one delegate, nothing waits in a circle, and there
- * are as many delegates as a chain of values passes from kernels to XNNPACK. */
-#include "target/executorch/xnnpack.h"
+ * reads. So all nodes that a backend takes at a level are one delegate, nothing waits in a circle, and there
+ * are as many delegates as a chain of values passes from kernels to the backend. */
+#include "target/executorch/backend.h"
 
 typedef struct Levels {
     const Partition *partition;
@@ -22,20 +22,20 @@ static void follow_input(void *context, Value **use) {
     if (level > levels->level) levels->level = level;
 }
 
-/* A kernel that is given a size reads what has it. */
-static void follow_size(Levels *levels, const Sym *size) {
+/* What is given a size reads the value that has it. */
+static void visit_size(Levels *levels, const Sym *size, void (*visit)(void *, Value **)) {
     Value *source = NULL;
     if (size->kind == SYM_SYMBOL) source = (Value *)levels->dimensions[size->value].value;
-    if (source) follow_input(levels, &source);
-    for (uint32_t i = 0; i < size->count; i++) follow_size(levels, size->operands[i]);
+    if (source) visit(levels, &source);
+    for (uint32_t i = 0; i < size->count; i++) visit_size(levels, size->operands[i], visit);
 }
 
-static void follow_sizes(Levels *levels, const Node *node) {
+static void visit_sizes(Levels *levels, const Node *node, void (*visit)(void *, Value **)) {
     for (uint32_t i = 0; i < op_schema(node->op)->arg_count; i++) {
         const Arg *arg = &node->args[i];
-        if (arg->kind == VALUE_INT) follow_size(levels, arg->integer);
+        if (arg->kind == VALUE_INT) visit_size(levels, arg->integer, visit);
         for (uint32_t k = 0; arg->kind == VALUE_INTS && k < arg->integers.count; k++) {
-            follow_size(levels, arg->integers.items[k]);
+            visit_size(levels, arg->integers.items[k], visit);
         }
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -43,7 +43,7 @@ static void follow_sizes(Levels *levels, const Node *node) {
         for (uint32_t d = 0; d < out->rank; d++) {
             const Sym *size = out->shape[d];
             bool own = size->kind == SYM_SYMBOL && levels->dimensions[size->value].value == out;
-            if (!own) follow_size(levels, size);
+            if (!own) visit_size(levels, size, visit);
         }
     }
 }
@@ -118,22 +118,23 @@ static bool keep_small_ones(const Program *program, Arena *arena, bool *taken) {
     return true;
 }
 
-bool partition_make(const Program *program, const Dimension *dimensions, bool delegates,
+bool partition_make(const Program *program, const Dimension *dimensions, const Backend *backend,
                     Arena *arena, Partition *out) {
     out->levels = ARENA_ARRAY(arena, uint32_t, program->value_count);
     out->taken = ARENA_ARRAY(arena, bool, program->value_count);
     out->escapes = ARENA_ARRAY(arena, bool, program->value_count);
     out->last = 0;
     if (!out->levels || !out->taken || !out->escapes) return false;
-    for (Node *node = program->first; node && delegates; node = node->next) {
-        out->taken[node->outputs[0]->id] = xnnpack_takes(node);
+    for (Node *node = program->first; node && backend; node = node->next) {
+        out->taken[node->outputs[0]->id] = backend->takes(node);
     }
-    if (!keep_small_ones(program, arena, out->taken)) return false;
+    bool small = backend && !backend->computes_sizes;
+    if (small && !keep_small_ones(program, arena, out->taken)) return false;
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
         Levels levels = {out, dimensions, out->taken[id], out->taken[id]};
         node_each_tensor(node, follow_input, &levels);
-        if (!out->taken[id]) follow_sizes(&levels, node);
+        if (!out->taken[id] || backend->computes_sizes) visit_sizes(&levels, node, follow_input);
         out->levels[id] = levels.level;
         if (levels.level > out->last) out->last = levels.level;
     }
@@ -141,6 +142,7 @@ bool partition_make(const Program *program, const Dimension *dimensions, bool de
         uint32_t id = node->outputs[0]->id;
         Levels levels = {out, dimensions, out->taken[id], out->levels[id]};
         node_each_tensor(node, mark_escape, &levels);
+        visit_sizes(&levels, node, mark_escape);
     }
     for (size_t i = 0; i < program->outputs.count; i++) {
         out->escapes[program->outputs.items[i].value->id] = true;

@@ -1,7 +1,7 @@
 /* The program as a FlatBuffer, in the schema of the ExecuTorch runtime (identifier ET12). The numbers are
  * those of its fields and enumerations. */
 #include "format/flatbuffer.h"
-#include "target/executorch/emit.h"
+#include "target/executorch/backend.h"
 
 #include <stdlib.h>
 
@@ -115,9 +115,8 @@ static FlatRef make_instruction(Pte *p, FlatBuilder *b, size_t index) {
 
 /* Segment 0 is that of the constants; those of the delegates come next, then named data. */
 static FlatRef make_delegate(Pte *p, FlatBuilder *b, size_t index) {
-    (void)p;
     FlatRef data = FLAT_TABLE(b, FLAT_8(0, PTE_LOCATION_SEGMENT), FLAT_32(1, 1 + index));
-    FlatRef id = flat_string(b, "XnnpackBackend");
+    FlatRef id = flat_string(b, p->options->backend->id);
     return FLAT_TABLE(b, FLAT_REF(0, id), FLAT_REF(1, data));
 }
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "format/flatbuffer.h"
 #include "pass/pass.h"
-#include "target/executorch/xnnpack.h"
+#include "target/executorch/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,37 +18,28 @@
 enum { HEADER_SIZE = 32, SEGMENT_ALIGNMENT = 128, CONSTANT_ALIGNMENT = 16 };
 enum { PLANNED_LIMIT = 1 << 29 }; /* more memory is only planned where bounds ask for it */
 
-enum { MAX_DENSE_GROUPS = 64 };
-
-/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
-static bool is_dense(const Node *node) {
-    const Value *weights = node->args[1].tensor;
-    const Node *maker = weights->producer;
-    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
-    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
-}
-
-/* XNNPACK computes these when they are decomposed. */
-static bool is_delegated(const Node *node) {
-    if (node->op == OP_GROUPED_MM) return is_dense(node);
-    if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
-    if (node->outputs[0]->dtype != FERRY_F32) return false;
-    if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
-    if (node->op == OP_LAYER_NORM) return node->args[1].integers.count == 1;
-    return node->op == OP_BATCH_NORM;
-}
-
 /* The convolution kernel has one or two dimensions. */
 static bool accepts(const void *context, const Node *node) {
     const ExecutorchOptions *options = context;
-    if (options->xnnpack && is_delegated(node)) return false;
+    const Backend *backend = options->backend;
+    if (backend && backend->takes(node)) return true;
+    if (backend && backend->decomposes(node)) return false;
     if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
     return executorch_supports(node->op);
 }
 
+const Backend *executorch_backend(const char *name) {
+    static const Backend *const backends[] = {&xnnpack_backend, &mlx_backend};
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        if (strcmp(backends[i]->name, name) == 0) return backends[i];
+    }
+    return NULL;
+}
+
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
-    if (options->xnnpack) TRY(pass_broadcast_attention(program, error));
+    const Backend *backend = options->backend;
+    if (backend && backend->prepare) TRY(backend->prepare(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
 
@@ -118,22 +109,38 @@ static void add_outputs(Pte *p) {
     }
 }
 
+static void add_argument(void *context, Value **use) {
+    Pte *p = context;
+    pte_delegate(p, (Delegate){0}, ARGS(pte_value(p, *use)));
+}
+
+/* What only a backend computes, where nothing but memory counts: it is made, and its inputs are there. */
+static void add_stand_in(Pte *p, const Node *node) {
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        pte_delegate(p, (Delegate){0}, ARGS(pte_output(p, node->outputs[i])));
+    }
+    node_each_tensor((Node *)node, add_argument, p);
+}
+
 static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
     for (const Node *node = p->program->first; node && p->status == FERRY_OK; node = node->next) {
         uint32_t id = node->outputs[0]->id;
-        if (!partition->taken[id] && partition->levels[id] == level) pte_lower(p, node);
+        if (partition->taken[id] || partition->levels[id] != level) continue;
+        if (p->measuring && !executorch_supports(node->op))
+            add_stand_in(p, node);
+        else
+            pte_lower(p, node);
     }
     p->node = NULL;
 }
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made =
-        partition_make(p->program, p->dimensions, p->options->xnnpack, &p->arena, &partition);
+    bool made = partition_make(p->program, p->dimensions, p->options->backend, &p->arena, &partition);
     if (!made) return;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
-        if (level > 0) xnnpack_delegate(p, &partition, level);
+        if (level > 0) p->options->backend->delegate(p, &partition, level);
         add_kernels(p, &partition, level);
     }
     if (p->status == FERRY_OK) add_outputs(p);
@@ -266,7 +273,7 @@ static void pte_free(Pte *p) {
 /* The memory that the program takes with this cap, in kernels: delegates take theirs beside the plan. */
 static ferry_status measure(Program *program, Floors floors, uint64_t *bytes, ferry_error *error) {
     const ExecutorchOptions options = {0};
-    Pte p = {.program = program, .options = &options, .error = error};
+    Pte p = {.program = program, .options = &options, .measuring = true, .error = error};
     if (prepare(&p, floors)) add_instructions(&p);
     if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
     *bytes = p.planned;

@@ -3,9 +3,8 @@
  * the call as its external id. */
 #include "target/executorch/xnnpack.h"
 #include "base/dtype.h"
-#include "base/error.h"
+#include "pass/pass.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,33 +97,6 @@ uint32_t xnn_output_channels_last(Xnn *x, const Value *value) {
 
 /* ---- constants ---- */
 
-/* 64 bits that depend on the type and on the first elements: a name for what the weight holds. */
-static uint64_t fingerprint(const Recipe *recipe) {
-    unsigned char bytes[1024];
-    uint64_t count = recipe_count(recipe), most = sizeof bytes / ferry_dtype_size(recipe->dtype);
-    if (count > most) count = most;
-    recipe_read(recipe, 0, count, bytes);
-    uint64_t hash = 14695981039346656037u ^ recipe->dtype;
-    for (size_t i = 0; i < count * ferry_dtype_size(recipe->dtype); i++) {
-        hash = (hash ^ bytes[i]) * 1099511628211u;
-    }
-    for (uint32_t d = 0; d < recipe->rank; d++) {
-        hash = (hash ^ (uint64_t)recipe->shape[d]) * 1099511628211u;
-    }
-    return hash;
-}
-
-/* Weights with equal recipes are one; the runtime may share them by name between programs. */
-static const char *named(Pte *p, const Recipe *recipe, const char *name) {
-    for (size_t i = 0; i < p->named.count; i++) {
-        if (recipe_equal(p->named.items[i].recipe, recipe)) return p->named.items[i].key;
-    }
-    const char *key =
-        arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name, fingerprint(recipe));
-    VEC_PUSH(&p->named, (NamedData){key, recipe});
-    return key;
-}
-
 static uint32_t constant(Xnn *x, ferry_dtype dtype, uint32_t rank, const int64_t *shape) {
     const Sym *sizes[FERRY_MAX_RANK];
     SymTable *symbols = &x->p->program->symbols;
@@ -133,7 +105,7 @@ static uint32_t constant(Xnn *x, ferry_dtype dtype, uint32_t rank, const int64_t
 }
 
 uint32_t xnn_weight(Xnn *x, const Recipe *recipe, const char *name) {
-    FlatRef key = flat_string(&x->b, named(x->p, recipe, name));
+    FlatRef key = flat_string(&x->b, pte_named(x->p, recipe, name));
     VEC_PUSH(&x->data, FLAT_TABLE(&x->b, FLAT_64(0, UINT64_MAX),
                                   FLAT_64(1, recipe_bytes_size(recipe)), FLAT_REF(2, key)));
     return constant(x, recipe->dtype, recipe->rank, recipe->shape);
@@ -229,7 +201,7 @@ static void make_plain(Xnn *x, const Node *node) {
     xnn_transpose(x, x->last[value->id] - 1, xnn_output(x, value), to_plain, 4);
 }
 
-void xnnpack_delegate(Pte *p, const Partition *partition, uint32_t level) {
+static void add_delegate(Pte *p, const Partition *partition, uint32_t level) {
     Xnn x = {.p = p, .partition = partition};
     x.plain = ARENA_ARRAY(&p->arena, uint32_t, p->program->value_count);
     x.last = ARENA_ARRAY(&p->arena, uint32_t, p->program->value_count);
@@ -256,3 +228,10 @@ void xnnpack_delegate(Pte *p, const Partition *partition, uint32_t level) {
     VEC_FREE(&x.inputs);
     VEC_FREE(&x.outputs);
 }
+
+const Backend xnnpack_backend = {.name = "xnnpack",
+                                 .id = "XnnpackBackend",
+                                 .takes = xnnpack_takes,
+                                 .decomposes = xnnpack_decomposes,
+                                 .prepare = pass_broadcast_attention,
+                                 .delegate = add_delegate};

@@ -3,22 +3,13 @@
 #define TARGET_EXECUTORCH_XNNPACK_H
 
 #include "format/flatbuffer.h"
-#include "target/executorch/emit.h"
+#include "target/executorch/backend.h"
 
 /* xnnpack_nodes.c: Does XNNPACK compute what the node says, to the last sign? */
 bool xnnpack_takes(const Node *node);
 
-/* partition.c: when each node runs. The delegate 1 runs after the kernels of level 0, the kernels of
- * level 1 after it, and so on. */
-typedef struct Partition {
-    uint32_t *levels; /* by the id of a node's first output */
-    bool *taken;      /* the same: by the delegate of the level */
-    bool *escapes;    /* by value id: it is read outside of the delegate that makes it */
-    uint32_t last;    /* the highest level */
-} Partition;
-
-bool partition_make(const Program *program, const Dimension *dimensions, bool delegates,
-                    Arena *arena, Partition *out);
+/* Are these nodes XNNPACK's once they are decomposed? */
+bool xnnpack_decomposes(const Node *node);
 
 /* A graph under construction. */
 typedef struct Xnn {
@@ -58,8 +49,5 @@ void xnn_transpose(Xnn *x, uint32_t from, uint32_t to, const int64_t *dims, uint
 
 /* xnnpack_nodes.c */
 void xnn_add_node(Xnn *x, const Node *node);
-
-/* xnnpack.c: Call a delegate made of the nodes of this level. */
-void xnnpack_delegate(Pte *p, const Partition *partition, uint32_t level);
 
 #endif
