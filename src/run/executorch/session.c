@@ -96,7 +96,7 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index, const 
         if (tensor->shape[d] > declared->sizes[d]) {
             return error_set(error, FERRY_INVALID_ARGUMENT, name,
                              "the size of dimension %u is %lld, and the program was exported for at "
-                             "most %d (--dynamic-shapes gives other bounds)",
+                             "most %d: export it with a larger bound",
                              d, (long long)tensor->shape[d], declared->sizes[d]);
         }
         given.sizes[d] = (int32_t)tensor->shape[d];
