@@ -181,12 +181,11 @@ typedef struct ScalarKey {
 
 /* A float fills a tensor: a larger integer is the only element of a range, or a weight. */
 static MlxTensor make_scalar(Mlx *m, const ScalarKey *key) {
-    MlxField nothing = {.kind = FIELD_INTS};
-    MlxTensor out;
+    MlxField no_sizes = {.kind = FIELD_INTS};
     ferry_dtype dtype = (ferry_dtype)key->dtype;
-    if (key->size && key->size->upper > EXACT_FLOAT) {
-        const Sym *end = sym_add(&m->p->program->symbols, key->size,
-                                 sym_const(&m->p->program->symbols, 1));
+    if (key->size && bounds_upper(&m->p->bounds, key->size) > EXACT_FLOAT) {
+        const Sym *end =
+            sym_add(&m->p->program->symbols, key->size, sym_const(&m->p->program->symbols, 1));
         MlxTensor range = mlx_temp(m);
         NODE(m, MLX_ARANGE, TENSOR(range), INT(mlx_size(m, key->size)), INT(mlx_size(m, end)),
              LITERAL(1), I8(pte_dtype(dtype)));
@@ -202,8 +201,8 @@ static MlxTensor make_scalar(Mlx *m, const ScalarKey *key) {
     }
     MlxField value = {.kind = FIELD_FILL, .number = key->number};
     if (key->size) value = (MlxField){.kind = FIELD_INT, .integer = mlx_size(m, key->size)};
-    out = mlx_temp(m);
-    NODE(m, MLX_FULL, TENSOR(out), nothing, value, I8(pte_dtype(dtype)));
+    MlxTensor out = mlx_temp(m);
+    NODE(m, MLX_FULL, TENSOR(out), no_sizes, value, I8(pte_dtype(dtype)));
     return out;
 }
 

@@ -31,7 +31,8 @@ void mlx_add_leaky_relu(Mlx *m, const Node *node) {
 
 void mlx_add_elu(Mlx *m, const Node *node) {
     MlxTensor x = mlx_arg(m, node, 0);
-    MlxTensor below = mlx_binary(m, MLX_MULTIPLY, mlx_unary(m, MLX_EXPM1, x), arg_number(m, node, 1));
+    MlxTensor below =
+        mlx_binary(m, MLX_MULTIPLY, mlx_unary(m, MLX_EXPM1, x), arg_number(m, node, 1));
     choose(m, node, mlx_binary(m, MLX_GREATER, x, number(m, node, 0)), x, below);
 }
 
@@ -124,6 +125,5 @@ void mlx_add_total(Mlx *m, const Node *node) {
     MlxTensor total = widened ? mlx_temp(m) : to;
     NODE(m, total_type(node->op), TENSOR(x), TENSOR(total), mlx_numbers(m, axes, count),
          BOOL(node->args[2].boolean));
-    if (widened)
-        NODE(m, MLX_AS_TYPE, TENSOR(total), TENSOR(to), I8(pte_dtype(out->dtype)));
+    if (widened) NODE(m, MLX_AS_TYPE, TENSOR(total), TENSOR(to), I8(pte_dtype(out->dtype)));
 }

@@ -26,13 +26,13 @@ void mlx_add_grouped_mm(Mlx *m, const Node *node) {
     MlxTensor offsets = mlx_as_type(m, mlx_arg(m, node, 2), FERRY_I32);
     MlxTensor below = mlx_binary(m, MLX_LESS_EQUAL, offsets, row), group = mlx_temp(m);
     NODE(m, MLX_SUM, TENSOR(below), TENSOR(group), mlx_numbers(m, last, 1), BOOL(false));
-    MlxTensor most = mlx_size_tensor(m, sym_sub(&m->p->program->symbols, groups->shape[0], one),
-                                     FERRY_I32);
+    MlxTensor most =
+        mlx_size_tensor(m, sym_sub(&m->p->program->symbols, groups->shape[0], one), FERRY_I32);
     group = mlx_binary(m, MLX_MINIMUM, group, most);
     MlxTensor index = mlx_temp(m), product = mlx_temp(m);
     NODE(m, MLX_AS_TYPE, TENSOR(group), TENSOR(index), I8(UINT32_TYPE));
-    MlxTensor x = mlx_reshape(m, mlx_input(m, self), 3,
-                              (const Sym *const[]){rows, one, self->shape[1]});
+    MlxTensor x =
+        mlx_reshape(m, mlx_input(m, self), 3, (const Sym *const[]){rows, one, self->shape[1]});
     NODE(m, MLX_GATHER_MM, TENSOR(x), TENSOR(mlx_input(m, groups)), TENSOR(product), NOTHING,
          TENSOR(index), BOOL(true));
     NODE(m, MLX_RESHAPE, TENSOR(product), TENSOR(mlx_output(m, out)),
@@ -141,7 +141,8 @@ void mlx_add_group_norm(Mlx *m, const Node *node) {
     const Value *self = node_tensor(node, 0), *weight = node_tensor(node, 2);
     const Value *bias = node_tensor(node, 3);
     SymTable *symbols = &m->p->program->symbols;
-    const Sym *groups = node->args[1].integer, *size = sym_floordiv(symbols, self->shape[1], groups);
+    const Sym *groups = node->args[1].integer,
+              *size = sym_floordiv(symbols, self->shape[1], groups);
     size = sym_mul(symbols, size, shape_count(symbols, self->rank - 2, self->shape + 2));
     const Sym *const rows[] = {self->shape[0], groups, size};
     MlxTensor scale = {0}, shift = {0};

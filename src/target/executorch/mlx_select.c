@@ -93,7 +93,7 @@ void mlx_add_index(Mlx *m, const Node *node) {
 /* Of equal elements the first: a stable sort, of the negated elements for the largest. */
 bool mlx_takes_topk(const Node *node) {
     ferry_dtype dtype = node_tensor(node, 0)->dtype;
-    return dtype != FERRY_BOOL && dtype != FERRY_U8;
+    return dtype != FERRY_BOOL && dtype != FERRY_U8 && node_tensor(node, 0)->rank > 0;
 }
 
 void mlx_add_topk(Mlx *m, const Node *node) {

@@ -59,8 +59,8 @@ static void range(Mlx *m, const Sym *start, const Sym *end, const Sym *step, con
     NODE(m, MLX_ARANGE, TENSOR(whole), INT(mlx_size(m, start)), INT(mlx_size(m, end)),
          INT(mlx_size(m, step)), I8(pte_dtype(dtype)));
     if (!may_be_empty) return;
-    NODE(m, MLX_SLICE, TENSOR(whole), TENSOR(out), LITERAL(0), LITERAL(0),
-         INT(mlx_size(m, count)), I32(1));
+    NODE(m, MLX_SLICE, TENSOR(whole), TENSOR(out), LITERAL(0), LITERAL(0), INT(mlx_size(m, count)),
+         I32(1));
 }
 
 void mlx_add_arange(Mlx *m, const Node *node) {

@@ -13,9 +13,9 @@ enum { SLOT_KIND_TENSOR = 0, INDEX_IS_COMPUTED = 1, INDEX_IS_TENSOR = 2 };
 /* ---- temporaries ---- */
 
 typedef struct Slots {
-    uint32_t *last;  /* by temporary: the last node with it */
-    uint32_t *slot;  /* the number that it has, plus 1 */
-    uint32_t *free;  /* numbers that are free, a stack */
+    uint32_t *last; /* by temporary: the last node with it */
+    uint32_t *slot; /* the number that it has, plus 1 */
+    uint32_t *free; /* numbers that are free, a stack */
     uint32_t free_count, count;
 } Slots;
 
@@ -79,8 +79,7 @@ static uint32_t number(const Writer *w, MlxTensor tensor) {
     case MLX_CONSTANT: return tensor.number;
     case MLX_INPUT: return (uint32_t)inputs + tensor.number;
     case MLX_OUTPUT: return (uint32_t)outputs + tensor.number;
-    default:
-        return (uint32_t)(outputs + m->outputs.count) + w->slots.slot[tensor.number] - 1;
+    default: return (uint32_t)(outputs + m->outputs.count) + w->slots.slot[tensor.number] - 1;
     }
 }
 
@@ -119,8 +118,8 @@ static FlatField make_field(Writer *w, const MlxField *field, uint16_t id) {
     case FIELD_FILL: return FLAT_REF(id, FLAT_TABLE(b, FLAT_DOUBLE(0, field->number)));
     case FIELD_INDEX: return FLAT_REF(id, choice(w, field->integer));
     case FIELD_INDICES:
-        return FLAT_REF(id, FLAT_TABLE(b, FLAT_32(2, number(w, field->tensor)),
-                                       FLAT_8(3, INDEX_IS_TENSOR)));
+        return FLAT_REF(
+            id, FLAT_TABLE(b, FLAT_32(2, number(w, field->tensor)), FLAT_8(3, INDEX_IS_TENSOR)));
     case FIELD_I8: return FLAT_8(id, (int8_t)field->number);
     case FIELD_I32: return FLAT_32(id, (int32_t)field->number);
     case FIELD_I32S:
@@ -212,11 +211,11 @@ static const unsigned char *write_graph(Writer *w) {
     FlatRef chains = flat_refs(b, &main_chain, 1), none = flat_refs(b, NULL, 0);
     FlatRef given = slots(w, constants, inputs), made = slots(w, constants + inputs, outputs);
     FlatRef keys = names(w), types = metas(w);
-    FlatRef root = FLAT_TABLE(
-        b, FLAT_REF(0, version), FLAT_32(1, constants), FLAT_32(2, inputs), FLAT_32(3, outputs),
-        FLAT_32(4, 0), FLAT_32(5, w->slots.count), FLAT_32(6, m->values), FLAT_REF(7, chains),
-        FLAT_32(8, 0), FLAT_32(9, -1), FLAT_REF(10, given), FLAT_REF(11, made),
-        FLAT_REF(12, none), FLAT_REF(13, keys), FLAT_REF(14, types));
+    FlatRef root = FLAT_TABLE(b, FLAT_REF(0, version), FLAT_32(1, constants), FLAT_32(2, inputs),
+                              FLAT_32(3, outputs), FLAT_32(4, 0), FLAT_32(5, w->slots.count),
+                              FLAT_32(6, m->values), FLAT_REF(7, chains), FLAT_32(8, 0),
+                              FLAT_32(9, -1), FLAT_REF(10, given), FLAT_REF(11, made),
+                              FLAT_REF(12, none), FLAT_REF(13, keys), FLAT_REF(14, types));
     return flat_finish(b, root, NULL, 0);
 }
 
