@@ -8,6 +8,13 @@ release:
 	@$(CMAKE) -B build/release >/dev/null
 	@cmake --build build/release
 
+# The adapter to ExecuTorch, for the package in EXECUTORCH=.../site-packages/executorch, or the one that is
+# found. `make` builds it, too, where the package is.
+EXECUTORCH ?=
+executorch: release
+	@$(CMAKE) -B build/release -DFERRY_EXECUTORCH=$(EXECUTORCH) | grep ExecuTorch
+	@cmake --build build/release --target ferry_executorch
+
 # Export a real model, run it in ONNX Runtime, compare with the numbers of the eager model.
 demo: release
 	@tools/setup demo
@@ -40,4 +47,4 @@ format:
 clean:
 	rm -rf build/release build/test build/check build/fuzz build/fixtures build/demo build/conformance
 
-.PHONY: release demo test bench fuzz install format clean
+.PHONY: release executorch demo test bench fuzz install format clean

@@ -17,9 +17,15 @@ ARCHIVES = Path(os.environ.get("FERRY_FIXTURES", ROOT / "../shared/fixtures")).r
 FIXTURES = ROOT / "build/fixtures"
 LIBRARY = next(Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so*"))
 OPENVINO = Path(find_spec("openvino").origin).parent / "libs"
+EXECUTORCH = Path(next(iter(find_spec("executorch").submodule_search_locations))) / "lib"
 TOLERANCE = 1e-4
 
-ENVIRONMENT = {**os.environ, "FERRY_ONNXRUNTIME": str(LIBRARY), "FERRY_OPENVINO": str(OPENVINO)}
+ENVIRONMENT = {
+    **os.environ,
+    "FERRY_ONNXRUNTIME": str(LIBRARY),
+    "FERRY_OPENVINO": str(OPENVINO),
+    "FERRY_EXECUTORCH": str(EXECUTORCH),
+}
 
 
 def ferry(*arguments, status: int | None = 0, **options) -> subprocess.CompletedProcess:

@@ -31,7 +31,7 @@ FERRY_API ferry_status ferry_exported_load(const char *directory, ferry_exported
 /* Where and how to run. */
 typedef struct ferry_run_config {
     size_t size;
-    /* "onnxruntime", "openvino" or "reference"; NULL: that of the export's format where it is found, else
+    /* "onnxruntime", "openvino", "executorch" or "reference"; NULL: that of the export's format where it is found, else
      * the reference runtime */
     const char *runtime;
     const char *library; /* path of the runtime's library; NULL: search */

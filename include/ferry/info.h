@@ -41,7 +41,7 @@ typedef struct ferry_runtime {
     char version[64];
     char tested[64]; /* the version ferry is tested with */
     char path[1024];
-    char devices[256];  /* OpenVINO: "CPU, GPU.0"; else empty */
+    char devices[256];  /* OpenVINO: "CPU, GPU.0"; ExecuTorch: its backends; else empty */
     char problem[1024]; /* why it was not found */
 } ferry_runtime;
 

@@ -7,8 +7,8 @@
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
         *structure, *backend;
-    bool dynamic, expect_dynamic, no_cache, deferred_asserts, no_stateful, compress_to_fp16,
-        unplanned_inputs, unplanned_outputs, json, quiet;
+    bool dynamic, expect_dynamic, no_cache, deferred_asserts, stateful, no_stateful,
+        compress_to_fp16, unplanned_inputs, unplanned_outputs, json, quiet;
     long opset, threads;
     StringList ignored, plugins;
 } ExportArgs;
@@ -104,6 +104,9 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->progress = cli_progress;
     config->dump_after = args->dump_after;
     config->dump = cli_write;
+    if (args->stateful && (args->no_stateful || strcmp(args->to, "openvino") != 0))
+        return bad_value("stateful", args->no_stateful ? "--no-stateful too" : args->to,
+                         "--to openvino, without --no-stateful");
     if (args->dtype) {
         config->dtype = ferry_dtype_parse(args->dtype);
         if (!config->dtype)
@@ -181,6 +184,8 @@ static int run_export(int argc, char **argv) {
          "dicts, which torch.export.load reads without Transformers"},
         {0, "deferred-asserts", NULL, OPTION_FLAG, &args.deferred_asserts,
          "dynamo: assert the bounds of dynamic sizes in the graph"},
+        {0, "stateful", NULL, OPTION_FLAG, &args.stateful,
+         "openvino: the model keeps its caches between runs (the default)"},
         {0, "no-stateful", NULL, OPTION_FLAG, &args.no_stateful,
          "openvino: caches stay inputs and outputs; by default the model\n"
          "keeps them, and takes beam_idx"},

@@ -101,7 +101,7 @@ static void print_runtime(const ferry_runtime *runtime) {
         return;
     }
     printf("%-12s %s  %s", runtime->name, runtime->version, runtime->path);
-    if (*runtime->devices) printf("  (devices: %s)", runtime->devices);
+    if (*runtime->devices) printf("  (with %s)", runtime->devices);
     if (strcmp(runtime->version, runtime->tested) != 0)
         printf("  (tested with %s)", runtime->tested);
     putchar('\n');

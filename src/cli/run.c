@@ -43,8 +43,8 @@ static int run_run(int argc, char **argv) {
         {'o', "output", "FILE", OPTION_STRING, &output_path,
          "write the outputs (.safetensors, .npz); default: describe them"},
         {0, "runtime", "NAME", OPTION_STRING, &config.runtime,
-         "onnxruntime, openvino or reference (built in); default: the one for\n"
-         "the export's format where it is found, else reference"},
+         "onnxruntime, openvino, executorch or reference (built in); default: the\n"
+         "one for the export's format where it is found, else reference"},
         {0, "library", "PATH", OPTION_STRING, &config.library,
          "the runtime's library; default: search"},
         {0, "device", "NAME", OPTION_STRING, &config.device,

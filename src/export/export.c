@@ -139,16 +139,20 @@ static ferry_status step_fix(Export *ex) {
 }
 
 static ferry_status step_legalize(Export *ex) {
-    return ex->exported->target->legalize(ex->program, ex->registry, ex->config, ex->error);
+    const ExportTarget *target = ex->exported->target;
+    if (!target->keeps_weights) program_drop_persistence(ex->program);
+    return target->legalize(ex->program, ex->registry, ex->config, ex->error);
 }
 
 static ferry_status step_merge(Export *ex) {
     return pass_merge(ex->program, ex->error);
 }
 
-/* Linked weights are used as they are in the file. */
+/* Linked weights are used as they are in the file, and the weights of a program that stays one remain what
+ * they were to it. */
 static ferry_status step_fold_weights(Export *ex) {
-    if (ex->config->weights == FERRY_WEIGHTS_LINK) return FERRY_OK;
+    bool stays = ex->exported->model->pt2 && ex->exported->target->keeps_weights;
+    if (stays || ex->config->weights == FERRY_WEIGHTS_LINK) return FERRY_OK;
     return pass_fold_weights(ex->program, ex->error);
 }
 

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "format/json.h"
 #include "graph/registry.h"
+#include "run/executorch.h"
 #include "run/onnxruntime.h"
 #include "run/openvino.h"
 #include "source/checkpoint/checkpoint.h"
@@ -57,6 +58,8 @@ struct ferry_exported {
     OnnxSession *session;
     OpenVino *openvino;
     OpenVinoSession *openvino_session;
+    ExecuTorch *executorch;
+    ExecuTorchSession *executorch_session;
 };
 
 /* ---- target.c ---- */
@@ -65,8 +68,9 @@ typedef struct Save Save;
 
 /* What differs between the formats that can be exported to. */
 struct ExportTarget {
-    const char *name; /* "onnx" */
-    const char *file; /* "model.onnx" */
+    const char *name;   /* "onnx" */
+    const char *file;   /* "model.onnx" */
+    bool keeps_weights; /* those of a program that stays one remain what they were to it */
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
     /* Settle what depends on the finished program; NULL: nothing does. */

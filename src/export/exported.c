@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "export/export.h"
 #include "plugin/plugin.h"
+#include "source/executorch/executorch_read.h"
 #include "source/onnx/onnx_read.h"
 #include "source/openvino/openvino_read.h"
 
@@ -57,6 +58,8 @@ void ferry_exported_free(ferry_exported *exported) {
     onnxruntime_unload(exported->runtime);
     openvino_close(exported->openvino_session);
     openvino_unload(exported->openvino);
+    executorch_close(exported->executorch_session);
+    executorch_unload(exported->executorch);
     program_free(exported->program);
     registry_free(&exported->builtin);
     pt2_close(exported->pt2);
@@ -66,19 +69,28 @@ void ferry_exported_free(ferry_exported *exported) {
     free(exported);
 }
 
+static ferry_status read_format(ferry_exported *exported, const char *path, Program *program,
+                                ferry_error *error) {
+    const Manifest *m = &exported->manifest;
+    const OpenvinoInputs inputs = {m->inputs, m->input_count};
+    const PtePorts ports = {m->inputs, m->outputs, m->input_count, m->output_count};
+    if (strcmp(m->format, "onnx") == 0) return onnx_read(path, &exported->files, program, error);
+    if (strcmp(m->format, "openvino") == 0) {
+        return openvino_read(path, &inputs, &exported->files, program, error);
+    }
+    if (strcmp(m->format, "executorch") == 0) {
+        return executorch_read(path, &ports, &exported->files, program, error);
+    }
+    return error_set(error, FERRY_UNSUPPORTED, exported->directory,
+                     "the program of a %s export cannot be read back", m->format);
+}
+
 static ferry_status read_program(ferry_exported *exported, Program *program, ferry_error *error) {
     Manifest *manifest = &exported->manifest;
     const char *path = path_join(&manifest->arena, exported->directory, manifest->file);
     if (strcmp(manifest->format, "dynamo") == 0) return read_pt2(exported, path, program, error);
-    bool is_onnx = strcmp(manifest->format, "onnx") == 0;
-    if (!is_onnx && strcmp(manifest->format, "openvino") != 0) {
-        return error_set(error, FERRY_UNSUPPORTED, exported->directory,
-                         "the program of a %s export cannot be read back", manifest->format);
-    }
     TRY(manifest_declare_sizes(manifest, program, error));
-    const OpenvinoInputs inputs = {manifest->inputs, manifest->input_count};
-    TRY(is_onnx ? onnx_read(path, &exported->files, program, error)
-                : openvino_read(path, &inputs, &exported->files, program, error));
+    TRY(read_format(exported, path, program, error));
     if (!*program->architecture) {
         program->architecture = arena_string(&program->arena, manifest->architecture);
     }

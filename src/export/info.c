@@ -1,6 +1,7 @@
 /* What this build can do and what it finds on the machine. */
 #include "export/export.h"
 #include "plugin/plugin.h"
+#include "run/executorch.h"
 #include "run/library.h"
 #include "run/reference.h"
 #include "target/executorch/executorch.h"
@@ -74,6 +75,16 @@ static bool find_openvino(const char *library, ferry_runtime *out, ferry_error *
     return true;
 }
 
+static bool find_executorch(const char *library, ferry_runtime *out, ferry_error *error) {
+    ExecuTorch *runtime;
+    if (executorch_load(library, &runtime, error) != FERRY_OK) return false;
+    snprintf(out->version, sizeof out->version, "%s", executorch_version(runtime));
+    snprintf(out->path, sizeof out->path, "%s", executorch_path(runtime));
+    snprintf(out->devices, sizeof out->devices, "%s", executorch_backends(runtime));
+    executorch_unload(runtime);
+    return true;
+}
+
 /* With the versions that the tests pin. */
 static const struct {
     const char *name, *tested;
@@ -83,6 +94,7 @@ static const struct {
     {"reference", NULL, NULL, find_reference},
     {"onnxruntime", "1.32.0", &ort_library, find_onnxruntime},
     {"openvino", "2026.4.1", &ov_library, find_openvino},
+    {"executorch", "1.5.1", &et_library, find_executorch},
 };
 
 enum { RUNTIME_COUNT = sizeof runtimes / sizeof *runtimes };

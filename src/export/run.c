@@ -81,6 +81,36 @@ static ferry_status run_openvino(ferry_exported *exported, const ferry_tensors *
     return openvino_run(exported->openvino_session, inputs, outputs, error);
 }
 
+static ferry_status open_executorch(ferry_exported *exported, const ferry_run_config *config,
+                                    ferry_error *error) {
+    const char *path;
+    Manifest *manifest = &exported->manifest;
+    size_t inputs = manifest->input_count, outputs = manifest->output_count;
+    if (exported->executorch_session) return FERRY_OK;
+    TRY(saved_path(exported, &path, error));
+    if (!exported->executorch) TRY(executorch_load(config->library, &exported->executorch, error));
+    const char **names = ARENA_ARRAY(&manifest->arena, const char *, inputs + outputs);
+    if (!names) return error_memory(error, path, 0);
+    for (size_t i = 0; i < inputs; i++) names[i] = manifest->inputs[i].name;
+    for (size_t i = 0; i < outputs; i++) names[inputs + i] = manifest->outputs[i].name;
+    const ExecuTorchNames all = {names, names + inputs, inputs, outputs};
+    return executorch_open(exported->executorch, path, &all, config->threads,
+                           &exported->executorch_session, error);
+}
+
+static size_t count_executorch(const ferry_exported *exported) {
+    return exported->manifest.input_count;
+}
+
+static const char *name_executorch(const ferry_exported *exported, size_t index) {
+    return exported->manifest.inputs[index].name;
+}
+
+static ferry_status run_executorch(ferry_exported *exported, const ferry_tensors *inputs,
+                                   ferry_tensors **outputs, ferry_error *error) {
+    return executorch_run(exported->executorch_session, inputs, outputs, error);
+}
+
 static ferry_status open_reference(ferry_exported *exported, const ferry_run_config *config,
                                    ferry_error *error) {
     TRY(exported_program(exported, error));
@@ -104,6 +134,7 @@ static ferry_status run_reference(ferry_exported *exported, const ferry_tensors 
 static const Runner runners[] = {
     {"onnxruntime", "onnx", open_onnxruntime, count_onnxruntime, name_onnxruntime, run_onnxruntime},
     {"openvino", "openvino", open_openvino, count_openvino, name_openvino, run_openvino},
+    {"executorch", "executorch", open_executorch, count_executorch, name_executorch, run_executorch},
     {"reference", NULL, open_reference, count_reference, name_reference, run_reference},
 };
 
@@ -284,7 +315,7 @@ static ferry_status open_named(ferry_exported *exported, const ferry_run_config 
                          config->runtime, format, (*out)->format);
     }
     return error_set(error, FERRY_INVALID_ARGUMENT, "runtime",
-                     "\"%s\" is not a runtime (expected onnxruntime, openvino or reference)",
+                     "\"%s\" is not a runtime (expected onnxruntime, openvino, executorch or reference)",
                      config->runtime);
 }
 

@@ -238,6 +238,7 @@ static const ExportTarget targets[] = {
      .output_name = signature_output},
     {.name = "dynamo",
      .file = "model.pt2",
+     .keeps_weights = true,
      .legalize = legalize_dynamo,
      .choose_dtype = choose_dtype_dynamo,
      .write = write_dynamo,

@@ -72,7 +72,7 @@ static uint32_t find_slot(const Members *members, const char *key) {
 }
 
 const Doc *doc_get(const Doc *object, const char *key) {
-    if (!is(object, DOC_OBJECT)) return NULL;
+    if (!key || !is(object, DOC_OBJECT)) return NULL;
     const Members *members = object->members;
     if (members->slots) {
         uint32_t place = members->slots[find_slot(members, key)];

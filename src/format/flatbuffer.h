@@ -97,12 +97,14 @@ FlatTable flat_root(FlatReader *reader, const char *identifier);
 
 /* A field of `size` bytes; `otherwise` when it is left out. */
 uint64_t flat_get(const FlatTable *table, uint16_t slot, size_t size, uint64_t otherwise);
+float flat_get_float(const FlatTable *table, uint16_t slot);
+double flat_get_double(const FlatTable *table, uint16_t slot);
 FlatTable flat_get_table(const FlatTable *table, uint16_t slot);
 FlatVector flat_get_vector(const FlatTable *table, uint16_t slot, uint32_t item_size);
 /* With a terminating zero, in the buffer; NULL when absent. */
 const char *flat_get_string(const FlatTable *table, uint16_t slot);
 
-/* `index` is below the count. */
+/* Behind the end of the vector there is 0, and no table. */
 uint64_t flat_item(const FlatVector *vector, uint32_t index);
 FlatTable flat_item_table(const FlatVector *vector, uint32_t index);
 

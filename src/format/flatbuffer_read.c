@@ -53,6 +53,20 @@ uint64_t flat_get(const FlatTable *table, uint16_t slot, size_t size, uint64_t o
     return place ? number(table->reader, place, size) : otherwise;
 }
 
+float flat_get_float(const FlatTable *table, uint16_t slot) {
+    uint32_t bits = (uint32_t)flat_get(table, slot, 4, 0);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+double flat_get_double(const FlatTable *table, uint16_t slot) {
+    uint64_t bits = flat_get(table, slot, 8, 0);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* What a reference at a place refers to; 0 after a failure. */
 static size_t follow(FlatReader *reader, size_t place) {
     uint64_t offset = number(reader, place, OFFSET_SIZE);
@@ -93,11 +107,13 @@ const char *flat_get_string(const FlatTable *table, uint16_t slot) {
 }
 
 uint64_t flat_item(const FlatVector *vector, uint32_t index) {
+    if (index >= vector->count) return 0;
     return number(vector->reader, vector->place + (size_t)index * vector->item_size,
                   vector->item_size);
 }
 
 FlatTable flat_item_table(const FlatVector *vector, uint32_t index) {
+    if (index >= vector->count) return (FlatTable){0};
     size_t place = follow(vector->reader, vector->place + (size_t)index * OFFSET_SIZE);
     return place ? table_at(vector->reader, place) : (FlatTable){0};
 }

@@ -299,11 +299,13 @@ Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t ran
     }
     Value *value = program_value(b->program, VALUE_INPUT, name, dtype, rank, shape);
     if (!value) return or_poison(b, NULL);
-    VEC_PUSH(&b->program->inputs, (Port){arena_string(&b->program->arena, name), value, NULL});
+    VEC_PUSH(&b->program->inputs,
+             (Port){.name = arena_string(&b->program->arena, name), .value = value});
     return value;
 }
 
 void build_output(Builder *b, const char *name, Value *value) {
     if (!build_ok(b)) return;
-    VEC_PUSH(&b->program->outputs, (Port){arena_string(&b->program->arena, name), value, NULL});
+    VEC_PUSH(&b->program->outputs,
+             (Port){.name = arena_string(&b->program->arena, name), .value = value});
 }

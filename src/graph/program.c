@@ -79,6 +79,22 @@ ferry_dtype program_float_dtype(const Program *program) {
     return FERRY_F32;
 }
 
+ValueKind value_role(const Value *value) {
+    return value->kind == VALUE_STATE ? value->role : value->kind;
+}
+
+void value_make_state(Value *weight) {
+    weight->role = value_role(weight) == VALUE_CONSTANT ? VALUE_BUFFER : value_role(weight);
+    weight->kind = VALUE_STATE;
+}
+
+void program_drop_persistence(Program *program) {
+    for (size_t i = 0; i < program->weights.count; i++) {
+        Value *weight = program->weights.items[i];
+        if (weight->kind == VALUE_PERSISTENT_BUFFER) weight->kind = VALUE_BUFFER;
+    }
+}
+
 void program_swap_names(Program *program, Value *a, Value *b) {
     const char *name = a->name;
     a->name = b->name;
@@ -185,8 +201,8 @@ void program_sweep(Program *program) {
     size_t kept = 0;
     for (size_t i = 0; i < program->weights.count; i++) {
         Value *weight = program->weights.items[i];
-        if (uses[weight->id] || weight->kind == VALUE_STATE)
-            program->weights.items[kept++] = weight;
+        bool stays = weight->kind == VALUE_STATE || weight->kind == VALUE_PERSISTENT_BUFFER;
+        if (uses[weight->id] || stays) program->weights.items[kept++] = weight;
     }
     program->weights.count = kept;
     arena_free(&scratch);

@@ -21,12 +21,13 @@ typedef struct ferry_node Node;
 
 /* What a value is to the program. */
 typedef enum ValueKind {
-    VALUE_NODE,      /* an output of a node */
-    VALUE_INPUT,     /* given by the user, or kept from the last run */
-    VALUE_PARAMETER, /* a weight of the checkpoint, under its own name */
-    VALUE_BUFFER,    /* a tensor that the model computes once, such as rotary frequencies */
-    VALUE_CONSTANT,  /* a constant made by a builder or a pass */
-    VALUE_STATE,     /* a weight that the program writes; the recipe is what it holds at first */
+    VALUE_NODE,              /* an output of a node */
+    VALUE_INPUT,             /* given by the user, or kept from the last run */
+    VALUE_PARAMETER,         /* a weight of the checkpoint, under its own name */
+    VALUE_PERSISTENT_BUFFER, /* kept with the parameters, such as batch statistics */
+    VALUE_BUFFER,            /* a tensor that the model computes once, such as rotary frequencies */
+    VALUE_CONSTANT,          /* a constant made by a builder or a pass */
+    VALUE_STATE, /* a weight that the program writes; the recipe is what it holds at first */
 } ValueKind;
 
 /* A tensor. */
@@ -38,7 +39,8 @@ struct ferry_value {
     const Sym *const *shape;
     Node *producer;       /* VALUE_NODE */
     uint32_t index;       /* among the producer's outputs */
-    const Recipe *recipe; /* of weights: VALUE_PARAMETER to VALUE_STATE */
+    const Recipe *recipe; /* of a weight: VALUE_PARAMETER to VALUE_STATE */
+    ValueKind role;       /* of a state: what else it is; see value_role */
     uint32_t id;          /* dense: [0, program->value_count) */
 };
 
@@ -84,12 +86,14 @@ struct ferry_node {
 };
 
 /* A user input or output: a leaf of the nested structure. Behind the leaves of the outputs come those of
- * writes: what an input or a state holds after the call, called "mutated.NAME". A leaf that has the
- * same value stands for it instead. */
+ * writes: what an input or a state holds after the call, called "mutated.NAME". A leaf that is the
+ * input or state itself stands for it instead. */
 typedef struct Port {
     const char *name; /* the leaf's path: "input_ids", "cache.layers.0.keys" */
     Value *value;
-    Value *writes; /* of an output: the input or state that holds the value afterwards, or NULL */
+    /* of outputs: */
+    Value *writes;  /* the input or state that this is when the call ends, or NULL */
+    bool is_number; /* the caller gets the number in this tensor of no dimensions */
 } Port;
 
 /* A leaf of the nested structure that is no tensor: a keyword or a result that the program was traced
@@ -151,6 +155,16 @@ size_t program_leaf_outputs(const Program *program);
 /* The dtype of the first floating-point weight; float32 when there is none. */
 ferry_dtype program_float_dtype(const Program *program);
 
+/* What a weight is, written or not: VALUE_PARAMETER, VALUE_PERSISTENT_BUFFER, VALUE_BUFFER or
+ * VALUE_CONSTANT. */
+ValueKind value_role(const Value *value);
+
+/* Make a weight a state. A constant that is written is a buffer in truth. */
+void value_make_state(Value *weight);
+
+/* Make persistent buffers mere buffers: they may be computed with, and vanish when nobody reads them. */
+void program_drop_persistence(Program *program);
+
 /* Exchange the names of two values. */
 void program_swap_names(Program *program, Value *a, Value *b);
 
@@ -164,14 +178,15 @@ void program_remove(Program *program, Node *node);
  * absent are skipped. */
 void node_each_tensor(Node *node, void (*visit)(void *context, Value **use), void *context);
 
-/* Make every node and output that reads value i read map[i] instead, where that is not NULL.
+/* Make everything that reads value i read map[i] instead, where that is not NULL.
  * `map` has program->value_count entries as they were at the call. Chains are followed. */
 void program_replace(Program *program, Value **map, uint32_t count);
 
-/* uses[id] = number of nodes and outputs that read the value; an array in `arena`. */
+/* uses[id] = number of places that read the value; an array in `arena`. */
 uint32_t *program_uses(Program *program, Arena *arena);
 
-/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs and states stay. */
+/* Remove nodes whose outputs nobody reads, and weights without a reader. User inputs, states and persistent
+ * buffers stay. */
 void program_sweep(Program *program);
 
 /* FERRY_OUT_OF_MEMORY, or an overflow of a symbolic size, that happened on the way; else FERRY_OK. */

@@ -45,7 +45,6 @@ static const Sym *intern(SymTable *table, SymKind kind, int64_t value, const cha
     Sym *sym = ARENA_NEW(table->arena, Sym);
     if (!sym) return &zero;
     *sym = (Sym){.kind = kind,
-                 .order = (uint32_t)table->interned.count,
                  .value = value,
                  .name = name ? arena_string(table->arena, name) : NULL,
                  .lower = lower,
@@ -105,12 +104,23 @@ void sym_narrow(SymTable *table, const Sym *symbol, int64_t upper) {
 
 typedef VEC(const Sym *) SymList;
 
+/* The canonical order of operands, which does not depend on how an expression came about. */
+static int order(const Sym *a, const Sym *b) {
+    if (a == b) return 0;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->count != b->count) return a->count > b->count ? -1 : 1;
+    for (uint32_t i = 0; i < a->count; i++) {
+        int difference = order(a->operands[i], b->operands[i]);
+        if (difference) return difference;
+    }
+    return a->value < b->value ? -1 : 1;
+}
+
 static void insert_sorted(SymList *list, const Sym *sym) {
     VEC_PUSH(list, sym);
     if (list->failed) return;
     size_t i = list->count - 1;
-    for (; i > 0 && list->items[i - 1]->order > sym->order; i--)
-        list->items[i] = list->items[i - 1];
+    for (; i > 0 && order(list->items[i - 1], sym) > 0; i--) list->items[i] = list->items[i - 1];
     list->items[i] = sym;
 }
 
@@ -388,6 +398,26 @@ const Sym *sym_mod(SymTable *table, const Sym *a, const Sym *b) {
 
 /* ---- minimum and maximum ---- */
 
+enum { MAX_NESTING = 4 };
+
+/* Whether a <= b is certain: by the ranges, or because one is an extreme of the other and more. */
+static bool is_at_most(const Sym *a, const Sym *b, int depth) {
+    if (a == b || a->upper <= b->lower) return true;
+    if (depth == 0) return false;
+    bool any = false, all_a = a->kind == SYM_MAX, all_b = b->kind == SYM_MIN;
+    for (uint32_t i = 0; i < a->count && (a->kind == SYM_MIN || a->kind == SYM_MAX); i++) {
+        bool holds = is_at_most(a->operands[i], b, depth - 1);
+        any = any || (holds && a->kind == SYM_MIN);
+        all_a = all_a && holds;
+    }
+    for (uint32_t i = 0; i < b->count && (b->kind == SYM_MIN || b->kind == SYM_MAX); i++) {
+        bool holds = is_at_most(a, b->operands[i], depth - 1);
+        any = any || (holds && b->kind == SYM_MAX);
+        all_b = all_b && holds;
+    }
+    return any || all_a || all_b;
+}
+
 static void gather_extremes(SymKind kind, const Sym *sym, SymList *list) {
     if (sym->kind == kind) {
         for (uint32_t i = 0; i < sym->count; i++) gather_extremes(kind, sym->operands[i], list);
@@ -395,10 +425,9 @@ static void gather_extremes(SymKind kind, const Sym *sym, SymList *list) {
     }
     for (size_t i = 0; i < list->count; i++) {
         const Sym *other = list->items[i];
-        bool other_wins = kind == SYM_MIN ? other->upper <= sym->lower : other->lower >= sym->upper;
-        bool sym_wins = kind == SYM_MIN ? sym->upper <= other->lower : sym->lower >= other->upper;
-        if (other == sym || other_wins) return;
-        if (!sym_wins) continue;
+        bool is_min = kind == SYM_MIN;
+        if (is_at_most(is_min ? other : sym, is_min ? sym : other, MAX_NESTING)) return;
+        if (!is_at_most(is_min ? sym : other, is_min ? other : sym, MAX_NESTING)) continue;
         memmove(&list->items[i], &list->items[i + 1], (list->count - i - 1) * sizeof *list->items);
         list->count--;
         i--;

@@ -35,7 +35,6 @@ enum { SYM_MAX_SIZE = 512 };
 typedef struct ferry_size Sym;
 struct ferry_size {
     SymKind kind;
-    uint32_t order; /* of creation; the canonical order of operands */
     int64_t value;
     const char *name;
     int64_t lower, upper; /* inclusive; SYM_UNBOUNDED: no upper bound */

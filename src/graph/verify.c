@@ -1,7 +1,7 @@
 /* Every invariant of a program, checked after each pass in debug and test builds:
  * names are unique; every argument has the kind that the schema asks for; every tensor is defined
  * before it is read; types are what the type rules say; weights have recipes of their type; the
- * leaves of the nested structures are the inputs and outputs. */
+ * leaves of the nested structures are the inputs and outputs; writes keep types. */
 #include "base/error.h"
 #include "graph/infer.h"
 #include "graph/program.h"
@@ -102,6 +102,8 @@ static void check_outputs(Verify *v) {
         equal = equal && (i < leaves || place);
         if (place && place->kind != VALUE_INPUT && place->kind != VALUE_STATE)
             fail(v, "an output writes what is no input or state: ", port->name);
+        if (place && (place->dtype != port->value->dtype || place->rank != port->value->rank))
+            fail(v, "an output changes the type of ", place->name);
     }
     if (!equal) fail(v, "the output structure has another number of leaves", "");
 }

@@ -43,8 +43,8 @@ ferry_status pass_fold_weights(Program *program, ferry_error *error);
 typedef ferry_status (*PassEvaluate)(Program *program, const Node *node, Arena *arena,
                                      void **results, ferry_error *error);
 
-/* Compute nodes whose arguments are constants of the program (not its parameters), up to a mebibyte
- * of result each. */
+/* Compute nodes whose arguments are constants of the program (not its parameters, nor what is written or persistent), up to
+ * a mebibyte of result each. */
 ferry_status pass_fold_constants(Program *program, PassEvaluate evaluate, ferry_error *error);
 
 #endif

@@ -36,7 +36,7 @@ ferry_status library_load(const LibraryKind *kind, const char *library, void **o
 bool library_fits(const LibraryKind *kind, const char *path);
 
 /* The kinds there are, each defined in the folder of its adapter. */
-extern const LibraryKind ort_library, ov_library;
+extern const LibraryKind ort_library, ov_library, et_library;
 
 /* ---- search.c ---- */
 

@@ -5,9 +5,12 @@ import struct
 import zipfile
 from pathlib import Path
 
+import programs
 import torch
+from safetensors.torch import load_file
+from support import compare, ferry
 from torch.export.graph_signature import ConstantArgument, InputKind
-from torch.utils._pytree import tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_unflatten
 from transformers.exporters.metadata import register_treespec_types
 
 SIGNATURE = ("graph_module", "module_call_graph", 0, "signature")
@@ -49,16 +52,30 @@ def port_names(directory: Path, side: str) -> list[str]:
     return [port["name"] for port in manifest["components"]["model"]["metadata"]["ferry"][side]]
 
 
+def find(outputs, path: str):
+    """A result by its path: keys, indices and attributes."""
+    if path == "output" and not isinstance(outputs, dict):
+        return outputs
+    for step in path.split("."):
+        if isinstance(outputs, (list, tuple)):
+            outputs = outputs[int(step)]
+        elif isinstance(outputs, dict):
+            outputs = outputs[step if step in outputs else int(step)]
+        else:
+            outputs = getattr(outputs, step)
+    return outputs
+
+
 def run(program, directory: Path, inputs: dict) -> dict:
-    """Outputs by the names in export.json, from a call with the program's own structure."""
+    """Outputs by the names in export.json, from a call with the program's own structure. What torch returns by
+    writing into arguments and buffers is not among them."""
     leaves = user_leaves(program, inputs, port_names(directory, "inputs"))
     args, kwargs = tree_unflatten(leaves, program.call_spec.in_spec)
     with torch.no_grad():
-        outputs = tree_leaves(program.module()(*args, **kwargs))
-    tensors = [leaf for leaf in outputs if isinstance(leaf, torch.Tensor)]
-    names = port_names(directory, "outputs")
-    assert len(tensors) == len(names)
-    return {name: tensor.detach().numpy() for name, tensor in zip(names, tensors)}
+        outputs = program.module()(*args, **kwargs)
+    names = [name for name in port_names(directory, "outputs") if not name.startswith("mutated.")]
+    found = {name: find(outputs, name) for name in names}
+    return {name: torch.as_tensor(result).detach().numpy() for name, result in found.items()}
 
 
 class MetadataCheck(torch.fx.Interpreter):
@@ -113,3 +130,13 @@ def check_metadata(program, leaves: list) -> None:
     with torch.no_grad():
         check.run(*values)
     assert check.checked and not check.problems, check.problems[:5]
+
+
+def check_program(name: str, work: Path) -> int:
+    """Export a program to a .pt2 and run it in torch; the number of samples that agreed."""
+    ferry("export", programs.path_of(name), "--to", "dynamo", "-o", work, "-q")
+    program, cases = load(work / "model.pt2"), programs.samples(name)
+    for case in cases:
+        compare(run(program, work, load_file(case.inputs)), case.expected)
+    check_metadata(program, user_leaves(program, load_file(cases[0].inputs), port_names(work, "inputs")))
+    return len(cases)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,26 @@ def names() -> list[str]:
 
 def path_of(name: str) -> Path:
     return FIXTURES / f"{name}.pt2"
+
+
+def features(name: str) -> tuple[frozenset[bytes], int]:
+    """What a program is made of: operations, and kinds of inputs and outputs; the number of its nodes."""
+    with zipfile.ZipFile(path_of(name)) as archive:
+        documents = [archive.read(entry) for entry in archive.namelist() if "/models/" in entry]
+    text = b"".join(documents)
+    targets = re.findall(rb'"target": ?"([^"]+)"', text)
+    kinds = re.findall(rb'"(user_output": ?\{"arg": ?\{"\w+|\w+_mutation|persistent": ?\w+|constant_input)', text)
+    return frozenset(targets + kinds), len(targets)
+
+
+def cover() -> list[str]:
+    """A few programs that have together what all have that can be run."""
+    known = {name: features(name) for name in names() if name not in HOLES}
+    chosen, left = [], frozenset().union(*(kinds for kinds, _ in known.values()))
+    while left:
+        chosen.append(max(known, key=lambda name: (len(known[name][0] & left) / (known[name][1] + 50), name)))
+        left -= known[chosen[-1]][0]
+    return chosen
 
 
 def fits(name: str, inputs: Path) -> bool:
@@ -68,6 +89,19 @@ def check_reference(name: str, work: Path) -> int:
     for case in cases:
         compare(run_ferry(path_of(name), case.inputs, work / "outputs.safetensors", "reference"), case.expected)
     return len(cases)
+
+
+def show(path: Path) -> str:
+    return ferry("show", path, "--program").stdout
+
+
+def check_again(name: str, work: Path) -> None:
+    """To a .pt2 and once more: the same program, and the same file."""
+    first, second = work / "first/model.pt2", work / "second/model.pt2"
+    ferry("export", path_of(name), "--to", "dynamo", "-o", first.parent, "-q")
+    ferry("export", first, "--to", "dynamo", "-o", second.parent, "-q")
+    assert show(first) == show(second)
+    assert first.read_bytes() == second.read_bytes()
 
 
 def check_onnx(name: str, work: Path) -> int:

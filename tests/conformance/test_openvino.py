@@ -53,6 +53,14 @@ def test_checkpoints(fixture, openvino, tmp_path, model_type, sample):
     compare(outputs, load_file(source / f"{sample}expected.safetensors"))
 
 
+@pytest.mark.parametrize("model_type", support.native_fixtures() or ["none"])
+def test_checkpoints_at_fixed_sizes(fixture, openvino, tmp_path, model_type):
+    source = fixture(model_type)
+    model = to_openvino(source, tmp_path / "out", "--inputs", source / "inputs.safetensors")
+    outputs = openvino.run(model, source / "inputs.safetensors")
+    compare(outputs, load_file(source / "expected.safetensors"))
+
+
 def some_programs(parts):
     """One in so many, always the same ones; make_coverage.py runs all."""
     for name in programs.names():
@@ -101,6 +109,8 @@ def test_wide_heads_with_padding_on_the_left(openvino, tmp_path):
     save_torch(inputs, tmp_path / "inputs.safetensors")
     exported = to_openvino(tmp_path / "model", tmp_path / "out")
     compare(openvino.run(exported, tmp_path / "inputs.safetensors"), {"logits": expected})
+    fixed = to_openvino(tmp_path / "model", tmp_path / "fixed", "--inputs", tmp_path / "inputs.safetensors")
+    compare(openvino.run(fixed, tmp_path / "inputs.safetensors"), {"logits": expected})
 
 
 # ---- what the file says ----
@@ -115,7 +125,8 @@ def test_names_and_partial_shapes(fixture, tmp_path):
     sizes = "input_ids=batch:1..8,seq:2..;attention_mask=batch,seq;position_ids=1,seq"
     model = to_openvino(fixture("llama"), tmp_path / "out", "--dynamic-shapes", sizes)
     ports = [
-        (layer.find("output/port").get("names"), layer.find("data").get("shape")) for layer in layers(model, "Parameter")
+        (layer.find("output/port").get("names"), layer.find("data").get("shape"))
+        for layer in layers(model, "Parameter")
     ]
     assert ports == [("input_ids", "1..8,2.."), ("attention_mask", "1..8,2.."), ("position_ids", "1,2..")]
     results = [layer.get("output_names") for layer in layers(model, "Result")]

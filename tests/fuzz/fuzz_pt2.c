@@ -1,4 +1,5 @@
-/* Any JSON as the program of a .pt2, and any other bytes as the archive itself. */
+/* Any JSON as the program of a .pt2, and any other bytes as the archive itself. What is written of a Program
+ * that is read is read again. */
 #define _GNU_SOURCE
 #include "check_pt2.h"
 #include "mutate_json.h"

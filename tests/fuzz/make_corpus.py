@@ -434,6 +434,155 @@ def make_openvino():
         write("openvino", name, content)
 
 
+def tensor(name):
+    return {"as_tensor": {"name": name}}
+
+
+def call(target, output, **arguments):
+    inputs = [{"name": name, "arg": arg, "kind": 1} for name, arg in arguments.items()]
+    return {"target": f"torch.ops.aten.{target}", "inputs": inputs, "outputs": [tensor(output)], "metadata": {}}
+
+
+def with_state(nodes, mutations, results):
+    """A program with state: arguments x and y, a parameter w, buffers count (kept) and cache."""
+    size = {"as_expr": {"expr_str": "Symbol('s0', positive=True, integer=True)", "hint": {"as_int": 2}}}
+    three = {"as_int": 3}
+
+    def meta(*sizes, strides=(three, {"as_int": 1})):
+        return {"dtype": 7, "sizes": list(sizes), "strides": list(strides)[-len(sizes):],
+                "storage_offset": {"as_int": 0}}  # fmt: skip
+
+    weights = {"p_w": ("parameter", {"parameter_name": "w"}),
+               "b_count": ("buffer", {"buffer_name": "count", "persistent": True}),
+               "b_cache": ("buffer", {"buffer_name": "cache", "persistent": False})}  # fmt: skip
+    types = {name: meta(three) for name in weights} | {name: meta(size, three) for name in ("x", "y")}
+    types |= {node["outputs"][0]["as_tensor"]["name"]: types[node["inputs"][0]["arg"]["as_tensor"]["name"]]
+              for node in nodes}  # fmt: skip
+    leaf = {"type": None, "context": None, "children_spec": []}
+    empty = {"type": "builtins.tuple", "context": "null", "children_spec": []}
+    arguments = {"type": "builtins.dict", "context": '["x", "y"]', "children_spec": [leaf, leaf]}
+    program = {
+        "graph_module": {
+            "graph": {"inputs": [tensor(name) for name in (*weights, "x", "y")],
+                      "outputs": [*(tensor(source) for _, source, _, _ in mutations), *results],
+                      "nodes": nodes, "tensor_values": types, "sym_int_values": {"length": size}},
+            "signature": {
+                "input_specs": [{kind: {"arg": {"name": name}, **body}} for name, (kind, body) in weights.items()]
+                + [{"user_input": {"arg": tensor(name)}} for name in ("x", "y")],
+                "output_specs": [{f"{kind}_mutation": {"arg": {"name": source}, field: target}}
+                                 for kind, source, field, target in mutations]
+                + [{"user_output": {"arg": result}} for result in results]},
+            "module_call_graph": [{"fqn": "", "signature": {
+                "in_spec": json.dumps([1, empty | {"children_spec": [empty, arguments]}]),
+                "out_spec": json.dumps([1, empty | {"children_spec": [leaf] * len(results)}])}}],
+        },
+        "range_constraints": {"s0": {"min_val": 2, "max_val": 9}},
+        "schema_version": {"major": 8, "minor": 20},
+    }  # fmt: skip
+
+    def payload(name):
+        return {name: {"path_name": "weight_0", "is_param": name == "w", "tensor_meta": meta(three)}}
+
+    return {"program": program, "weights": {"config": payload("w") | payload("count")},
+            "constants": {"config": payload("cache")}}  # fmt: skip
+
+
+def make_state():
+    """What ferry writes of a program that changes its arguments and buffers, and a program that torch traced."""
+    one, number = {"as_int": 1}, {"as_sym_int": {"as_name": "length"}}
+    functional = [call("add.Tensor", "add", self=tensor("b_count"), other=tensor("p_w")),
+                  call("add.Scalar", "add_1", self=tensor("x"), other=one),
+                  call("slice.Tensor", "slice", self=tensor("y"), dim={"as_int": 0}, start={"as_int": 0}),
+                  call("clone.default", "clone", self=tensor("x"))]  # fmt: skip
+    mutations = [("buffer", "add", "buffer_name", "count"), ("parameter", "add", "parameter_name", "w"),
+                 ("user_input", "add_1", "user_input_name", "x"), ("user_input", "x", "user_input_name", "y"),
+                 ("buffer", "p_w", "buffer_name", "cache")]  # fmt: skip
+    results = [tensor("add_1"), tensor("clone"), tensor("slice"), tensor("add"), tensor("y"), number]
+    in_place = [call("add_.Tensor", "add_", self=tensor("b_count"), other=tensor("p_w")),
+                call("select.int", "select", self=tensor("x"), dim={"as_int": 0}, index={"as_int": 0}),
+                call("mul_.Scalar", "mul_", self=tensor("y"), other={"as_float": 0.5}),
+                call("copy_.default", "copy_", self=tensor("x"), src=tensor("mul_")),
+                call("detach_.default", "detach_", self=tensor("b_cache"))]  # fmt: skip
+    documents = {
+        "functional": with_state(functional, mutations, results),
+        "in_place": with_state(in_place, [], [tensor("copy_"), tensor("y"), tensor("add_"), number]),
+    }
+    types = documents["in_place"]["program"]["graph_module"]["graph"]["tensor_values"]
+    types["select"] = types["p_w"]
+    for name, document in documents.items():
+        write("pt2", name, json.dumps(document, separators=(",", ":")).encode())
+class Flat:
+    """A FlatBuffer, written parents first. Nodes: {slot: (size, number) or node}, text, (size, numbers), [nodes]."""
+
+    def __init__(self, identifier, gap, root):
+        self.bytes = bytearray(8 + gap)
+        self.bytes[4:8] = identifier
+        self.refer(0, root)
+
+    def pad(self, remainder=0):
+        while len(self.bytes) % 8 != remainder:
+            self.bytes.append(0)
+
+    def refer(self, place, node):
+        struct.pack_into("<I", self.bytes, place, self.add(node) - place)
+
+    def add(self, node):
+        if isinstance(node, dict):
+            return self.add_table(node)
+        self.pad(4)
+        place = len(self.bytes)
+        if isinstance(node, str):
+            self.bytes += struct.pack("<I", len(node)) + node.encode() + b"\0"
+        elif isinstance(node, tuple):
+            size, numbers = node
+            self.bytes += struct.pack("<I", len(numbers))
+            for number in numbers:
+                self.bytes += number.to_bytes(size, "little", signed=number < 0)
+        else:
+            self.bytes += struct.pack("<I", len(node)) + bytes(4 * len(node))
+            for i, item in enumerate(node):
+                self.refer(place + 4 + 4 * i, item)
+        return place
+
+    def add_table(self, fields):
+        slots = max(fields, default=-1) + 1
+        self.pad()
+        vtable = len(self.bytes)
+        self.bytes += struct.pack("<HH", 4 + 2 * slots, 8 + 8 * slots) + bytes(2 * slots)
+        self.pad()
+        table = len(self.bytes)
+        self.bytes += struct.pack("<i", table - vtable) + bytes(4 + 8 * slots)
+        for slot, field in fields.items():
+            place = 8 + 8 * slot
+            struct.pack_into("<H", self.bytes, vtable + 4 + 2 * slot, place)
+            if isinstance(field, tuple) and isinstance(field[1], int):
+                self.bytes[table + place : table + place + field[0]] = field[1].to_bytes(field[0], "little")
+            else:
+                self.refer(table + place, field)
+        return table
+
+
+def make_executorch():
+    def value(kind, content):
+        return {0: (1, kind), 1: content}
+
+    def tensor(constant):
+        return value(5, {0: (1, 6), 2: (4, [2, 3]), 3: (1, [0, 1]), 5: (4, constant), 6: {0: (4, 1)}})
+
+    values = [tensor(0), tensor(1), tensor(0), value(2, {0: (8, 1)}), value(7, {0: (8, [3, 3])}), value(1, {}),
+              value(3, {0: (1, 1)}), value(4, {0: (8, 0)}), value(6, {0: "tanh"}), value(10, {0: (4, [0, 1])}),
+              value(11, {0: (4, [-1, 2])})]
+    calls = [{0: (1, 1), 1: {0: (4, 0), 1: (4, [0, 1, 3, 2, 2])}}, {0: (1, 2), 1: {0: (4, 0), 1: (4, [0, 2])}}]
+    plan = {0: "forward", 2: values, 3: (4, [0]), 4: (4, [2]), 5: [{0: (4, []), 1: (4, []), 2: calls}],
+            6: [{0: "aten::add", 1: "out"}], 7: [{0: "XnnpackBackend", 1: {0: (1, 1), 1: (4, 1)}}], 8: (8, [0, 64])}
+    segments = [{0: (8, 0), 1: (8, 24)}, {0: (8, 32), 1: (8, 16)}, {0: (8, 48), 1: (8, 16)}]
+    root = {0: (4, 0), 1: [plan], 4: segments, 5: {0: (4, 0), 1: (8, [0, 0])}, 7: [{0: "w", 1: (4, 2)}]}
+    program = Flat(b"ET12", 32, root).bytes
+    base = (len(program) + 15) // 16 * 16
+    program[8:40] = b"eh00" + struct.pack("<IQQQ", 32, len(program), base, 64)
+    write("executorch", "program", bytes(program).ljust(base + 64, b"\0"))
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -445,3 +594,5 @@ if __name__ == "__main__":
     make_pt2()
     make_openvino()
     make_pt2_writes()
+    make_state()
+    make_executorch()

@@ -72,10 +72,14 @@ static void share_name(void) {
     sum->name = "mul";
 }
 static void make_twice(void) {
-    VEC_PUSH(&program->inputs, (Port){"again", x, NULL});
+    VEC_PUSH(&program->inputs, (Port){.name = "again", .value = x});
 }
 static void write_a_node(void) {
     program->outputs.items[0].writes = sum;
+}
+static void write_another_type(void) {
+    program->outputs.items[0].value = weight;
+    program->outputs.items[0].writes = x;
 }
 static void remove_weight(void) {
     program->weights.count = 0;
@@ -129,6 +133,7 @@ static const struct {
     {unmade_output, FERRY_INTERNAL, "reads a value before it is made: nobody"},
     {short_tree, FERRY_INTERNAL, "the output structure has another number of leaves"},
     {write_a_node, FERRY_INTERNAL, "an output writes what is no input or state"},
+    {write_another_type, FERRY_INTERNAL, "an output changes the type of x"},
     {long_tree, FERRY_INTERNAL, "the input structure has another number of leaves"},
     {overflow, FERRY_UNSUPPORTED, "does not fit 64 bits"},
 };
@@ -159,6 +164,38 @@ static void dead_nodes_and_weights_are_swept(void **state) {
     assert_ptr_equal(program->weights.items[0], weight);
     assert_int_equal(program->inputs.count, 2);
     assert_ok(program_verify(program, "sweeping", &error), &error);
+}
+
+/* Until a target that has no state_dict makes persistent buffers mere ones. */
+static void persistent_buffers_and_states_live_without_a_reader(void **state) {
+    (void)state;
+    float four[4] = {0};
+    Value *count = build_constant(b, VALUE_PERSISTENT_BUFFER, "count", FERRY_F32, 0, NULL, four);
+    Value *seen = build_constant(b, VALUE_BUFFER, "seen", FERRY_F32, 1, (int64_t[]){4}, four);
+    value_make_state(seen);
+    program_sweep(program);
+    assert_int_equal(program->weights.count, 3);
+    assert_ok(program_verify(program, "sweeping", &error), &error);
+
+    program_drop_persistence(program);
+    assert_int_equal(count->kind, VALUE_BUFFER);
+    program_sweep(program);
+    assert_int_equal(program->weights.count, 2);
+    assert_ptr_equal(program->weights.items[1], seen);
+}
+
+static void a_state_is_what_it_was(void **state) {
+    (void)state;
+    Value *one = build_constant(b, VALUE_CONSTANT, "one", FERRY_F32, 0, NULL, &(float){1});
+    assert_int_equal(value_role(weight), VALUE_PARAMETER);
+    assert_int_equal(value_role(one), VALUE_CONSTANT);
+    value_make_state(weight);
+    value_make_state(one);
+    assert_int_equal(weight->kind, VALUE_STATE);
+    assert_int_equal(value_role(weight), VALUE_PARAMETER);
+    assert_int_equal(value_role(one), VALUE_BUFFER);
+    value_make_state(one);
+    assert_int_equal(value_role(one), VALUE_BUFFER);
 }
 
 static void a_node_lives_while_one_of_its_outputs_is_read(void **state) {
@@ -313,6 +350,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_broken_invariant_is_named),
         TEST(dead_nodes_and_weights_are_swept),
+        TEST(persistent_buffers_and_states_live_without_a_reader),
+        TEST(a_state_is_what_it_was),
         TEST(a_node_lives_while_one_of_its_outputs_is_read),
         TEST(replacing_follows_chains),
         TEST(nodes_are_inserted_where_asked),

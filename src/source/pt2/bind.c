@@ -110,6 +110,7 @@ void reader_write(Reader *r, const char *name, Value *value) {
         return;
     }
     refresh(r, binding);
+    if (binding->value == value) return;
     uint32_t version = binding->storage->version + 1;
     /* Up the chain: each base is computed from its value before the write. */
     while (build_ok(&r->b)) {

@@ -9,8 +9,11 @@ static void fill_with(Call *c, Arg value) {
     TensorMeta meta = result_meta(c, 0);
     if (value.kind == VALUE_BOOL) value = arg_int(c->b, value.boolean);
     const Arg args[] = {arg_syms(c->b, meta.sizes, meta.rank), value, arg_dtype(meta.dtype)};
+    bool is_size = meta.rank == 0 && value.kind == VALUE_INT && !sym_is_const(value.integer);
     if (!meta.dtype) take_fail(c, FERRY_UNSUPPORTED, "the result has an unsupported dtype");
-    result_set(c, 0, build_op(c->b, OP_FULL, args, 3));
+    result_set(c, 0,
+               is_size ? build_scalar_tensor(c->b, value.integer, meta.dtype)
+                       : build_op(c->b, OP_FULL, args, 3));
 }
 
 static void translate_zeros(Call *c) {

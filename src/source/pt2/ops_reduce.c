@@ -78,8 +78,11 @@ static void translate_extremum_dim(Call *c) {
     result_set(c, 1, build_reduce(c->b, OP_ARGMAX, self, (int)dim, keepdim));
 }
 
+/* Sums of integers are int64, whatever the integers are. */
 static void translate_cumsum(Call *c) {
-    Value *self = promote_to(c, take_tensor(c, "self"), result_dtype(c));
+    Value *self = take_tensor(c, "self");
+    if (ferry_dtype_is_float(self->dtype) || ferry_dtype_is_float(result_dtype(c)))
+        self = promote_to(c, self, result_dtype(c));
     Value *sums = build_cumsum(c->b, self, (int)take_dim(c, "dim", 0, self->rank));
     result_set(c, 0, promote_to(c, sums, result_dtype(c)));
 }

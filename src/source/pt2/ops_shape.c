@@ -104,6 +104,11 @@ static void translate_squeeze(Call *c) {
         if (dim >= 0 && dim < FERRY_MAX_RANK) drop |= 1u << dim;
     }
     if (!take_has(c, "dim")) drop = ~0u;
+    for (uint32_t d = 0; d < self->rank; d++) {
+        if (drop != 1u << d || !sym_is_value(self->shape[d], 1)) continue;
+        result_set(c, 0, build_squeeze(c->b, self, (int)d));
+        return;
+    }
     result_set(c, 0, squeeze_dims(c, self, drop));
 }
 

@@ -24,9 +24,14 @@ static const Sym *from_front(Call *c, const char *name, int64_t otherwise, const
     return sym_add(&c->b->program->symbols, value, size);
 }
 
+/* Into [0, size]. What was clamped before comes out as it is. */
 static const Sym *clamp(Call *c, const Sym *value, const Sym *size) {
     SymTable *symbols = &c->b->program->symbols;
-    return sym_min(symbols, sym_max(symbols, value, build_const(c->b, 0)), size);
+    const Sym *nothing = build_const(c->b, 0);
+    if (value->kind == SYM_MAX && value->count == 2 && value->operands[0] == nothing)
+        value = value->operands[1];
+    const Sym *end = sym_min(symbols, value, size);
+    return end == size ? size : sym_max(symbols, end, nothing);
 }
 
 typedef struct Range {
@@ -66,7 +71,8 @@ static Value *replace_range(Call *c, Value *base, Value *updated, uint32_t dim, 
     uint32_t count = 0;
     const Sym *size = build_dim(c->b, base, (int)dim);
     if (!sym_is_value(start, 0))
-        parts[count++] = build_slice(c->b, base, (int)dim, build_const(c->b, 0), start);
+        parts[count++] =
+            build_slice(c->b, base, (int)dim, build_const(c->b, 0), clamp(c, start, size));
     parts[count++] = updated;
     if (end != size) parts[count++] = build_slice(c->b, base, (int)dim, end, size);
     return count == 1 ? updated : build_cat(c->b, parts, count, (int)dim);

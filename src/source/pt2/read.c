@@ -8,8 +8,9 @@
 
 /* ---- sizes ---- */
 
-/* torch traces with sizes of 2 and more, but a program without upper bound below that serves any. */
+/* torch traces with sizes of 2 and more and gives 2 as the bound, but such a program serves any. */
 static void read_ranges(Reader *r) {
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     SymTable *symbols = &r->b.program->symbols;
     const char *key;
     const Doc *range;
@@ -17,9 +18,10 @@ static void read_ranges(Reader *r) {
         const Doc *lower = doc_get(range, "min_val"), *upper = doc_get(range, "max_val");
         int64_t low = doc_is_integer(lower) ? doc_integer(lower) : 0;
         int64_t high = doc_is_integer(upper) ? doc_integer(upper) : SYM_UNBOUNDED;
-        bool plain = *key && strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key) &&
-                     (*key < '0' || *key > '9');
-        if (plain) sym_symbol(symbols, key, low > 2 ? low : 0, high > low ? high : SYM_UNBOUNDED);
+        bool plain = *key && strspn(key, word) == strlen(key) && (*key < '0' || *key > '9');
+        if (plain)
+            sym_symbol(symbols, key, low == 2 || low < 0 ? 0 : low,
+                       high > low ? high : SYM_UNBOUNDED);
     }
 }
 

@@ -31,11 +31,13 @@ struct Binding {
     uint32_t output; /* which of its outputs */
 };
 
-/* An input, buffer or parameter: what the program can write for its caller to see. */
+/* An input or weight: what the program can write for its caller to see, or keep for its next call. */
 typedef struct Place {
     const char *name;   /* in the graph */
     const char *target; /* the input's path, or the weight's name */
     Value *value;       /* what it holds at first */
+    Binding *binding;
+    bool written; /* it holds something else at the end */
 } Place;
 
 typedef struct Reader {
@@ -62,8 +64,8 @@ typedef struct Leaves {
 /* Read inputs, the graph, and outputs. */
 void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs);
 
-/* A weight from its record in data/constants or data/weights. */
-Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind);
+/* A weight from its record. */
+Value *reader_weight(Reader *r, const char *fqn, ValueKind kind);
 
 /* ---- names: bind.c ---- */
 

@@ -209,7 +209,9 @@ static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **o
 
 ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry_error *error) {
     const Doc *number = doc_get(json, "as_int");
-    const Doc *text = doc_get(doc_get(json, "as_expr"), "expr_str");
+    const Doc *expression = doc_get(json, "as_expr");
+    const Doc *text = doc_get(expression, "expr_str");
+    const Doc *hint = doc_get(doc_get(expression, "hint"), "as_int");
     if (doc_is_integer(number))
         *out = sym_const(table, doc_integer(number));
     else if (doc_is_text(text))
@@ -218,8 +220,7 @@ ferry_status schema_sym(SymTable *table, const Doc *json, const Sym **out, ferry
         return error_set(error, FERRY_BAD_FORMAT, "symbolic size",
                          "a number that does not fit 64 bits, or a division by 0");
     }
-    const Doc *hint = doc_get(doc_get(doc_get(json, "as_expr"), "hint"), "as_int");
-    if (doc_is_text(text) && (*out)->kind == SYM_SYMBOL && doc_is_integer(hint))
+    if (doc_is_integer(hint) && doc_is_text(text) && (*out)->kind == SYM_SYMBOL)
         sym_set_sample(table, *out, doc_integer(hint));
     if (doc_is_integer(number) || doc_is_text(text)) return FERRY_OK;
     return error_set(error, FERRY_BAD_FORMAT, "symbolic size",

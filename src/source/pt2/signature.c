@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "source/pt2/reader.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* What a constant argument or result holds, as JSON text; NULL when it is no constant. */
@@ -34,8 +34,8 @@ static const char *next_path(Reader *r, Leaves *leaves) {
 
 /* Bind something that the program may write. */
 static void take_place(Reader *r, const char *name, const char *target, Value *value) {
-    VEC_PUSH(&r->places, ((Place){name, target, value}));
-    reader_bind(r, name, value);
+    Binding *binding = reader_bind(r, name, value);
+    if (binding) VEC_PUSH(&r->places, ((Place){name, target, value, binding, false}));
 }
 
 static void read_user_input(Reader *r, const Doc *arg, Leaves *leaves) {
@@ -84,74 +84,123 @@ static void read_input_spec(Reader *r, const Doc *spec, Leaves *leaves) {
         read_constant_input(r, body, leaves);
     } else if (name && strcmp(kind, "parameter") == 0) {
         const char *fqn = text_member(body, "parameter_name");
-        take_place(r, name, fqn, reader_weight(r, false, fqn, VALUE_PARAMETER));
+        take_place(r, name, fqn, reader_weight(r, fqn, VALUE_PARAMETER));
     } else if (name && strcmp(kind, "buffer") == 0) {
         const char *fqn = text_member(body, "buffer_name");
-        bool stored = doc_get(r->pt2->weights, fqn);
-        take_place(r, name, fqn, reader_weight(r, !stored, fqn, VALUE_BUFFER));
+        bool persistent = doc_get(r->pt2->weights, fqn);
+        ValueKind buffer = persistent ? VALUE_PERSISTENT_BUFFER : VALUE_BUFFER;
+        take_place(r, name, fqn, reader_weight(r, fqn, buffer));
     } else if (name && strcmp(kind, "tensor_constant") == 0) {
         const char *fqn = text_member(body, "tensor_constant_name");
-        reader_bind(r, name, reader_weight(r, true, fqn, VALUE_CONSTANT));
+        take_place(r, name, fqn, reader_weight(r, fqn, VALUE_CONSTANT));
     } else {
         reader_fail(r, FERRY_UNSUPPORTED, "an input of kind \"%s\" is not supported", kind);
     }
 }
 
+/* ---- writes ---- */
+
+/* What an output of the signature writes: which member names it. */
+static const char *const mutations[][2] = {{"buffer_mutation", "buffer_name"},
+                                           {"parameter_mutation", "parameter_name"},
+                                           {"user_input_mutation", "user_input_name"}};
+
+/* An input by its name in the graph, a weight by its name in the model. */
+static const Place *find_place(const Reader *r, const char *target, bool is_input) {
+    for (size_t i = 0; i < r->places.count; i++) {
+        const Place *place = &r->places.items[i];
+        if ((place->value->kind == VALUE_INPUT) != is_input) continue;
+        if (strcmp(is_input ? place->name : place->target, target) == 0) return place;
+    }
+    return NULL;
+}
+
+static bool is_place(const Reader *r, const char *name) {
+    for (size_t i = 0; i < r->places.count; i++) {
+        if (strcmp(r->places.items[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* {"buffer_mutation": {"arg": {"name": ...}, "buffer_name": ...}}: write the place as the graph would. The
+ * result is the place from then on. */
+static void read_mutation(Reader *r, const char *target, bool is_input, const Doc *body) {
+    const char *result = text_member(doc_get(body, "arg"), "name");
+    const Place *place = find_place(r, target, is_input);
+    if (!place) {
+        reader_fail(r, FERRY_BAD_FORMAT, "the program writes \"%s\", which it has not", target);
+        return;
+    }
+    reader_write(r, place->name, reader_read(r, result));
+    if (build_ok(&r->b) && !is_place(r, result)) map_put(&r->bindings, result, place->binding);
+}
+
+static void read_result(Reader *r, const Doc *spec) {
+    const char *kind = doc_key(spec, 0);
+    const Doc *body = doc_value(spec, 0);
+    if (!kind) kind = "nothing";
+    if (strcmp(kind, "user_output") == 0) return;
+    for (size_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
+        if (strcmp(mutations[i][0], kind) != 0) continue;
+        read_mutation(r, text_member(body, mutations[i][1]), i == 2, body);
+        return;
+    }
+    reader_fail(r, FERRY_UNSUPPORTED, "an output of kind \"%s\" is not supported", kind);
+}
+
+/* Find what is not as it was. */
+static void find_writes(Reader *r) {
+    for (size_t i = 0; i < r->places.count && build_ok(&r->b); i++) {
+        Value *before = r->places.items[i].value, *value = reader_read(r, r->places.items[i].name);
+        if (value == before || !build_ok(&r->b)) continue;
+        r->places.items[i].written = true;
+        if (before->kind != VALUE_INPUT) value_make_state(before);
+        if (value->dtype != before->dtype || value->rank != before->rank) {
+            reader_fail(r, FERRY_BAD_FORMAT,
+                        "expected what is written to \"%s\" to have its type, found \"%s\"",
+                        r->places.items[i].target, value->name);
+        }
+    }
+}
+
 /* ---- outputs ---- */
+
+static void add_output(Reader *r, Port port) {
+    if (build_ok(&r->b)) VEC_PUSH(&r->b.program->outputs, port);
+}
+
+/* The written input or weight that a tensor is, or NULL. */
+static Value *written_place(const Reader *r, const char *name) {
+    const Binding *binding = map_find(&r->bindings, name);
+    for (size_t i = 0; i < r->places.count; i++) {
+        const Place *place = &r->places.items[i];
+        if (place->written && place->binding == binding) return place->value;
+    }
+    return NULL;
+}
 
 static void read_user_output(Reader *r, const Doc *arg, Leaves *leaves) {
     const char *name = doc_text(doc_get(doc_get(arg, "as_tensor"), "name"));
     const char *size = doc_text(doc_get(doc_get(arg, "as_sym_int"), "as_name"));
-    const char *path = next_path(r, leaves), *text = constant_text(r, arg);
     Program *program = r->b.program;
+    const char *path = arena_string(&program->arena, next_path(r, leaves));
+    const char *text = constant_text(r, arg);
+    const Sym *sym = size ? map_find(&r->sizes, size) : NULL;
+    if (sym && sym_is_const(sym)) text = arena_format(&program->arena, "%" PRId64, sym->value);
     if (name) {
-        build_output(&r->b, path, reader_read(r, name));
-    } else if (size) {
-        const Sym *sym = map_find(&r->sizes, size);
-        if (sym)
-            build_output(&r->b, path, build_scalar_tensor(&r->b, sym, FERRY_I64));
-        else
-            reader_fail(r, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", size);
+        Value *value = reader_read(r, name);
+        add_output(r, (Port){.name = path, .value = value, .writes = written_place(r, name)});
+    } else if (sym && !text) {
+        Value *value = build_scalar_tensor(&r->b, sym, FERRY_I64);
+        add_output(r, (Port){.name = path, .value = value, .is_number = true});
+    } else if (size && !sym) {
+        reader_fail(r, FERRY_BAD_FORMAT, "the size \"%s\" is not defined", size);
     } else if (text) {
-        VEC_PUSH(&program->output_constants,
-                 (ConstantLeaf){leaves->next - 1, arena_string(&program->arena, path), text});
+        VEC_PUSH(&program->output_constants, (ConstantLeaf){leaves->next - 1, path, text});
     } else {
         reader_fail(r, FERRY_UNSUPPORTED, "the output \"%s\" is neither a tensor nor a constant",
                     path);
     }
-}
-
-static void read_output_spec(Reader *r, const Doc *spec, Leaves *leaves) {
-    const char *kind = doc_key(spec, 0);
-    const Doc *body = doc_value(spec, 0);
-    if (kind && strcmp(kind, "user_output") == 0) {
-        read_user_output(r, doc_get(body, "arg"), leaves);
-    } else if (!kind || !strstr(kind, "mutation")) {
-        reader_fail(r, FERRY_UNSUPPORTED, "an output of kind \"%s\" is not supported",
-                    kind ? kind : "");
-    }
-}
-
-/* ---- writes ---- */
-
-/* {"buffer_mutation": {"arg": {"name": ...}, "buffer_name": ...}}: write the place as the graph would. */
-static void read_mutation(Reader *r, const Doc *spec) {
-    const char *kind = doc_key(spec, 0);
-    const Doc *body = doc_value(spec, 0);
-    const char *result = text_member(doc_get(body, "arg"), "name");
-    if (!kind || !strstr(kind, "mutation")) return;
-    bool is_input = strcmp(kind, "user_input_mutation") == 0;
-    const char *target =
-        text_member(body, is_input                               ? "user_input_name"
-                          : strcmp(kind, "buffer_mutation") == 0 ? "buffer_name"
-                                                                 : "parameter_name");
-    for (size_t i = 0; i < r->places.count; i++) {
-        const Place *place = &r->places.items[i];
-        if (strcmp(is_input ? place->name : place->target, target) != 0) continue;
-        reader_write(r, place->name, reader_read(r, result));
-        return;
-    }
-    reader_fail(r, FERRY_BAD_FORMAT, "the program writes \"%s\", which it has not", target);
 }
 
 static bool is_output_name(const Program *program, const char *name) {
@@ -161,34 +210,21 @@ static bool is_output_name(const Program *program, const char *name) {
     return false;
 }
 
-/* What the place holds at the end, as an output: a leaf that is the same value, or one of its own. */
-static void bind_write(Reader *r, const Place *place, Value *value) {
-    Program *program = r->b.program;
-    if (place->value->kind != VALUE_INPUT) place->value->kind = VALUE_STATE;
+static bool is_output(const Program *program, const Value *place) {
     for (size_t i = 0; i < program->outputs.count; i++) {
-        Port *port = &program->outputs.items[i];
-        if (port->value != value || port->writes) continue;
-        port->writes = place->value;
-        return;
+        if (program->outputs.items[i].writes == place) return true;
     }
-    const char *name = arena_format(&program->arena, "mutated.%s", place->target);
-    while (name && is_output_name(program, name)) name = arena_format(&program->arena, "%s_", name);
-    build_output(&r->b, name ? name : "", value);
-    if (build_ok(&r->b) && program->outputs.count)
-        program->outputs.items[program->outputs.count - 1].writes = place->value;
+    return false;
 }
 
-static void read_writes(Reader *r, const Doc *specs) {
-    const Doc *spec;
-    size_t i;
-    DOC_EACH_ITEM(specs, i, spec) {
-        if (build_ok(&r->b)) read_mutation(r, spec);
-    }
-    for (i = 0; i < r->places.count && build_ok(&r->b); i++) {
-        const Place *place = &r->places.items[i];
-        Value *value = reader_read(r, place->name);
-        if (value != place->value && build_ok(&r->b)) bind_write(r, place, value);
-    }
+/* What a place holds at the end, where no leaf is the place. */
+static void add_write(Reader *r, const Place *place) {
+    Program *program = r->b.program;
+    Value *value = reader_read(r, place->name);
+    if (!place->written || is_output(program, place->value)) return;
+    const char *name = arena_format(&program->arena, "mutated.%s", place->target);
+    while (name && is_output_name(program, name)) name = arena_format(&program->arena, "%s_", name);
+    add_output(r, (Port){.name = name ? name : "", .value = value, .writes = place->value});
 }
 
 void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *outputs) {
@@ -200,10 +236,14 @@ void signature_read(Reader *r, const Doc *signature, Leaves *inputs, Leaves *out
     }
     translate_graph(r);
     DOC_EACH_ITEM(results, i, spec) {
-        if (!build_ok(&r->b)) return;
-        read_output_spec(r, spec, outputs);
+        if (build_ok(&r->b)) read_result(r, spec);
     }
-    read_writes(r, results);
+    find_writes(r);
+    DOC_EACH_ITEM(results, i, spec) {
+        const Doc *output = doc_get(spec, "user_output");
+        if (output && build_ok(&r->b)) read_user_output(r, doc_get(output, "arg"), outputs);
+    }
+    for (i = 0; i < r->places.count; i++) add_write(r, &r->places.items[i]);
     if (inputs->next != inputs->paths.count || outputs->next != outputs->paths.count)
         reader_fail(r, FERRY_BAD_FORMAT, "the nested structure has more leaves than the signature");
 }

@@ -1,4 +1,5 @@
-/* Weights: windows into the records of the archive. */
+/* Weights: windows into the records of the archive. Parameters and persistent buffers are in one folder, other
+ * buffers and constants in another. */
 #include "base/error.h"
 #include "source/pt2/reader.h"
 
@@ -65,7 +66,8 @@ static bool check_window(const TensorMeta *meta, uint64_t record, int64_t *shape
     return last < record / element;
 }
 
-Value *reader_weight(Reader *r, bool constants, const char *fqn, ValueKind kind) {
+Value *reader_weight(Reader *r, const char *fqn, ValueKind kind) {
+    bool constants = kind == VALUE_BUFFER || kind == VALUE_CONSTANT;
     const char *folder = constants ? "constants" : "weights";
     const Doc *config = constants ? r->pt2->constants : r->pt2->weights;
     const Doc *payload = doc_get(config, fqn);

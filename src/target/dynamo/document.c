@@ -39,6 +39,14 @@ static void each_leaf(Serializer *s, Buffer *out, const Port *ports, size_t port
     }
 }
 
+static const char *weight_kind(const Value *weight) {
+    switch (value_role(weight)) {
+    case VALUE_PARAMETER: return "parameter";
+    case VALUE_CONSTANT: return "tensor_constant";
+    default: return "buffer";
+    }
+}
+
 static void write_argument(Serializer *s, Buffer *out, const Port *port,
                            const ConstantLeaf *constant) {
     if (constant)
@@ -62,53 +70,39 @@ static void write_input_spec(Serializer *s, Buffer *out, const Port *port,
     buffer_text(out, "}}");
 }
 
+static void write_result(Serializer *s, Buffer *out, const Port *port,
+                         const ConstantLeaf *constant) {
+    if (constant)
+        json_constant(out, constant);
+    else
+        buffer_text(out, s->results[port - s->program->outputs.items]);
+}
+
 static void write_output_spec(Serializer *s, Buffer *out, const Port *port,
                               const ConstantLeaf *constant) {
     buffer_text(out, "{\"user_output\": {\"arg\": ");
-    write_argument(s, out, port, constant);
-    buffer_text(out, "}}");
-}
-
-static bool is_buffer(const Value *value) {
-    return value->kind == VALUE_BUFFER || value->kind == VALUE_STATE;
-}
-
-/* What an input or a buffer holds after the call. */
-static void write_mutation_spec(Serializer *s, Buffer *out, const Port *port) {
-    const char *kind = is_buffer(port->writes) ? "buffer" : "user_input";
-    buffer_format(out, "{\"%s_mutation\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
-                  s->names[port->value->id], kind);
-    json_text(out, is_buffer(port->writes) ? port->writes->name : s->names[port->writes->id]);
+    write_result(s, out, port, constant);
     buffer_text(out, "}}");
 }
 
 static void write_weight_spec(Serializer *s, Buffer *out, const Value *weight) {
-    static const char *const kinds[] = {[VALUE_PARAMETER] = "parameter",
-                                        [VALUE_BUFFER] = "buffer",
-                                        [VALUE_CONSTANT] = "tensor_constant",
-                                        [VALUE_STATE] = "buffer"};
-    const char *kind = kinds[weight->kind];
+    const char *kind = weight_kind(weight);
     buffer_format(out, "{\"%s\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
                   s->names[weight->id], kind);
     json_text(out, weight->name);
-    buffer_format(out, "%s}}", is_buffer(weight) ? ", \"persistent\": false" : "");
+    if (strcmp(kind, "buffer") == 0)
+        buffer_format(out, ", \"persistent\": %s", in_state(weight) ? "true" : "false");
+    buffer_text(out, "}}");
 }
 
-/* Weights in the order of the signature: parameters, buffers, constants. */
 static void each_weight(Serializer *s, Buffer *out, bool specs) {
-    static const ValueKind order[] = {VALUE_PARAMETER, VALUE_BUFFER, VALUE_STATE, VALUE_CONSTANT};
-    const char *separator = "";
-    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
-        for (size_t i = 0; i < s->program->weights.count; i++) {
-            const Value *weight = s->program->weights.items[i];
-            if (weight->kind != order[k]) continue;
-            buffer_text(out, separator);
-            separator = ", ";
-            if (specs)
-                write_weight_spec(s, out, weight);
-            else
-                buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->names[weight->id]);
-        }
+    for (size_t i = 0; i < s->program->weights.count; i++) {
+        const Value *weight = s->program->weights.items[i];
+        if (i) buffer_text(out, ", ");
+        if (specs)
+            write_weight_spec(s, out, weight);
+        else
+            buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->names[weight->id]);
     }
 }
 
@@ -120,23 +114,32 @@ static void write_inputs(Serializer *s, Buffer *out, bool specs) {
               specs ? write_input_spec : write_argument);
 }
 
-/* Writes come first; a leaf that is written as well is in both parts. */
+static void write_mutation_spec(Serializer *s, Buffer *out, size_t index) {
+    const Value *target = s->program->outputs.items[index].writes;
+    bool is_input = target->kind == VALUE_INPUT;
+    const char *kind = is_input ? "user_input" : weight_kind(target);
+    buffer_format(out, "{\"%s_mutation\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
+                  s->left[index], kind);
+    json_text(out, is_input ? s->names[target->id] : target->name);
+    buffer_text(out, "}}");
+}
+
+/* Mutations come first; a leaf that is a target is in both parts. */
 static void write_outputs(Serializer *s, Buffer *out, bool specs) {
     Program *program = s->program;
     const char *separator = "";
     for (size_t i = 0; i < program->outputs.count; i++) {
-        const Port *port = &program->outputs.items[i];
-        if (!port->writes) continue;
+        if (!s->left[i]) continue;
         buffer_text(out, separator);
         separator = ", ";
         if (specs)
-            write_mutation_spec(s, out, port);
+            write_mutation_spec(s, out, i);
         else
-            write_argument(s, out, port, NULL);
+            buffer_format(out, "{\"as_tensor\": {\"name\": \"%s\"}}", s->left[i]);
     }
     each_leaf(s, out, program->outputs.items, program_leaf_outputs(program),
               program->output_constants.items, program->output_constants.count, separator,
-              specs ? write_output_spec : write_argument);
+              specs ? write_output_spec : write_result);
 }
 
 /* ---- the program ---- */
@@ -247,20 +250,25 @@ void document_program(Serializer *s, Buffer *out) {
 
 /* ---- weights ---- */
 
+bool in_state(const Value *weight) {
+    ValueKind role = value_role(weight);
+    return role == VALUE_PARAMETER || role == VALUE_PERSISTENT_BUFFER;
+}
+
 void document_weights(Serializer *s, const uint32_t *records, bool constants, Buffer *out) {
     const char *separator = "";
     buffer_text(out, "{\"config\": {");
     for (size_t i = 0; i < s->program->weights.count; i++) {
         const Value *weight = s->program->weights.items[i];
-        bool parameter = weight->kind == VALUE_PARAMETER;
-        if (parameter == constants) continue;
+        if (in_state(weight) == constants) continue;
         buffer_text(out, separator);
         separator = ", ";
         json_text(out, weight->name);
         buffer_format(out,
                       ": {\"path_name\": \"%s_%u\", \"is_param\": %s, \"use_pickle\": false, "
                       "\"tensor_meta\": ",
-                      constants ? "tensor" : "weight", records[i], parameter ? "true" : "false");
+                      constants ? "tensor" : "weight", records[i],
+                      value_role(weight) == VALUE_PARAMETER ? "true" : "false");
         json_tensor_meta(s, out, weight, false);
         buffer_text(out, "}");
     }

@@ -27,11 +27,12 @@ const char *serialize_name(Serializer *s, const char *stem) {
     }
     name[length] = 0;
     const char *unique = arena_string(&s->arena, name);
-    for (uint32_t i = 1; unique && map_find(&s->taken, unique); i++) {
-        unique = arena_format(&s->arena, "%s_%u", name, i);
-    }
-    if (!unique) return "";
-    map_put(&s->taken, unique, s);
+    uint32_t *count = map_find(&s->taken, name);
+    while (count && unique && map_find(&s->taken, unique))
+        unique = arena_format(&s->arena, "%s_%u", name, ++*count);
+    uint32_t *fresh = ARENA_NEW(&s->arena, uint32_t);
+    if (!unique || !fresh) return "";
+    map_put(&s->taken, unique, fresh);
     return unique;
 }
 
@@ -198,19 +199,19 @@ static void json_outputs(Serializer *s, Buffer *out, const Node *node) {
 }
 
 /* A node with several results has a name of its own: torch makes a getitem node for each result. */
-static const char *node_name(Serializer *s, const Node *node) {
-    char stem[64];
+static const char *node_name(Serializer *s, const Node *node, const char *stem) {
     if (node->output_count == 1 && !torch_returns_list(node->op))
         return s->names[node->outputs[0]->id];
-    op_short_name(node->op, stem, sizeof stem);
     return serialize_name(s, stem);
 }
 
 void serialize_node(Serializer *s, const Node *node) {
     Buffer inputs = {0};
+    char stem[64];
     strides_infer(s, node);
+    op_short_name(node->op, stem, sizeof stem);
     for (uint32_t i = 0; i < node->output_count; i++) {
-        s->names[node->outputs[i]->id] = serialize_name(s, node->outputs[i]->name);
+        s->names[node->outputs[i]->id] = serialize_name(s, stem);
         serialize_tensor(s, node->outputs[i], false);
     }
     json_inputs(s, &inputs, node); /* may append nodes that compute sizes */
@@ -220,7 +221,7 @@ void serialize_node(Serializer *s, const Node *node) {
     json_outputs(s, &s->nodes, node);
     buffer_format(&s->nodes,
                   "], \"metadata\": {}, \"is_hop_single_tensor_return\": null, \"name\": \"%s\"}",
-                  node_name(s, node));
+                  node_name(s, node, stem));
     if (inputs.failed) s->nodes.failed = true;
     buffer_free(&inputs);
 }

@@ -12,12 +12,15 @@ typedef struct Serializer {
     Buffer nodes, tensors, sizes, bools; /* "nodes", "tensor_values", "sym_int_values", ... */
     const char **names;                  /* by value id: the name in the graph */
     const Sym *const **strides;          /* by value id */
-    Map taken;                           /* names in use */
-    Map size_names;                      /* Sym -> name of the node that computes it */
-    const char **symbol_names;           /* by symbol: its name for torch */
-    const Value **symbol_value;          /* by symbol: a value that has it as a size */
-    int *symbol_dim;                     /* which; -1: the value itself */
-    int64_t *samples;                    /* by symbol: a size that it may well have */
+    Map taken;                  /* name in use -> the number of the last that was made of it */
+    Map size_names;             /* Sym -> name of the node that computes it */
+    const char **symbol_names;  /* by symbol: its name for torch */
+    const Value **symbol_value; /* by symbol: a value that has it as a size */
+    int *symbol_dim;            /* which; -1: the value itself */
+    int64_t *samples;           /* by symbol: a size that it may well have */
+    uint32_t *uses;             /* by value id */
+    const char **left;          /* by output: the tensor that is left in what it writes, or NULL */
+    const char **results;       /* by output: it as an argument, in JSON */
     uint32_t node_count;
     ferry_status status;
     ferry_error *error;
@@ -58,6 +61,9 @@ void sizes_assert_bounds(Serializer *s);
 void strides_infer(Serializer *s, const Node *node);
 const Sym *const *strides_contiguous(Serializer *s, uint32_t rank, const Sym *const *shape);
 
+/* Whether the node's results may share the memory of its first argument. */
+bool strides_shares(const Node *node);
+
 /* The strides of a view of `self`, or NULL when the operation makes a new tensor. */
 const Sym *const *strides_view(Serializer *s, const Node *node, const Value *self,
                                const Value *out);
@@ -74,7 +80,18 @@ void serialize_node(Serializer *s, const Node *node);
 /* Declare a tensor in tensor_values. */
 void serialize_tensor(Serializer *s, const Value *value, bool requires_grad);
 
+/* ---- results.c ---- */
+
+/* A node that nothing needs but results that are numbers: they are sizes, not tensors. */
+bool results_skip(Serializer *s, const Node *node);
+
+/* Fill s->left and s->results; may append nodes. */
+void results_prepare(Serializer *s);
+
 /* ---- document.c ---- */
+
+/* Whether a weight is in the state_dict. */
+bool in_state(const Value *weight);
 
 /* models/model.json and the two payload configurations; `records[i]` is the record of weight i. */
 void document_program(Serializer *s, Buffer *out);

@@ -25,6 +25,17 @@ const Sym *const *strides_contiguous(Serializer *s, uint32_t rank, const Sym *co
     return dense(s, rank, shape, order);
 }
 
+/* Tensor.is_contiguous: the strides of dimensions of one element do not count. */
+static bool is_contiguous(const Serializer *s, const Value *value) {
+    int64_t stride = 1;
+    for (uint32_t d = value->rank; d-- > 0;) {
+        int64_t size = symbols_sample(s, value->shape[d]);
+        if (size != 1 && symbols_sample(s, s->strides[value->id][d]) != stride) return false;
+        stride *= size;
+    }
+    return true;
+}
+
 /* ---- element by element: the order that TensorIterator chooses ---- */
 
 typedef struct Operands {
@@ -55,9 +66,17 @@ static int compare(const Operands *in, uint32_t a, uint32_t b) {
     return 0;
 }
 
+static bool has_shape(const Serializer *s, const Value *operand, const Value *out) {
+    if (operand->rank != out->rank) return false;
+    for (uint32_t d = 0; d < out->rank; d++) {
+        if (symbols_sample(s, operand->shape[d]) != symbols_sample(s, out->shape[d])) return false;
+    }
+    return true;
+}
+
 /* `count` of the node's first arguments are operands, as far as they are tensors. */
-static const Sym *const *elementwise(Serializer *s, const Node *node, uint32_t count,
-                                     const Value *out) {
+static const Sym *const *ordered(Serializer *s, const Node *node, uint32_t count,
+                                 const Value *out) {
     Operands in = {0};
     uint32_t order[FERRY_MAX_RANK];
     for (uint32_t i = 0; i < count; i++) {
@@ -77,6 +96,18 @@ static const Sym *const *elementwise(Serializer *s, const Node *node, uint32_t c
         }
     }
     return dense(s, out->rank, out->shape, order);
+}
+
+/* Contiguous operands of one shape need no order. */
+static const Sym *const *elementwise(Serializer *s, const Node *node, uint32_t count,
+                                     const Value *out) {
+    bool plain = true;
+    for (uint32_t i = 0; i < count && plain; i++) {
+        const Value *operand = node->args[i].tensor;
+        if (node->args[i].kind == VALUE_TENSOR)
+            plain = has_shape(s, operand, out) && is_contiguous(s, operand);
+    }
+    return plain ? strides_contiguous(s, out->rank, out->shape) : ordered(s, node, count, out);
 }
 
 static bool is_elementwise(Op op) {
@@ -139,8 +170,8 @@ static const Sym *const *infer(Serializer *s, const Node *node, const Value *sel
     const Sym *const *strides = self ? strides_view(s, node, self, out) : NULL;
     if (strides) return strides;
     if (is_elementwise(node->op)) return elementwise(s, node, op_schema(node->op)->arg_count, out);
-    bool follows = node->op == OP_BATCH_NORM || (node->op == OP_ATTENTION && follows_query(node));
-    if (follows) return elementwise(s, node, 1, out);
+    if (node->op == OP_BATCH_NORM) return elementwise(s, node, 1, out);
+    if (node->op == OP_ATTENTION && follows_query(node)) return ordered(s, node, 1, out);
     static const uint32_t channels_last[] = {1, 3, 2, 0}, transposed[] = {0, 1};
     if (out->rank == 4 && keeps_channels_last(s, node))
         return dense(s, 4, out->shape, channels_last);

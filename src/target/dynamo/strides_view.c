@@ -44,7 +44,8 @@ static const Sym *const *expand(Serializer *s, const Value *self, const Value *o
     const Sym **to = ARENA_ARRAY(&s->arena, const Sym *, out->rank);
     uint32_t fresh = out->rank - self->rank;
     for (uint32_t d = 0; to && d < out->rank; d++) {
-        bool repeats = d < fresh || self->shape[d - fresh] != out->shape[d];
+        bool repeats = d < fresh ||
+                       (sym_is_value(self->shape[d - fresh], 1) && !sym_is_value(out->shape[d], 1));
         to[d] = repeats ? sym_const(&s->program->symbols, 0) : from[d - fresh];
     }
     return to;
@@ -88,6 +89,15 @@ static const Sym *const *slice(Serializer *s, const Node *node, const Value *sel
     int64_t dim = dim_of(node, 1, self->rank);
     if (to) to[dim] = sym_mul(&s->program->symbols, to[dim], node->args[4].integer);
     return to;
+}
+
+bool strides_shares(const Node *node) {
+    static const Op views[] = {OP_VIEW,  OP_PERMUTE, OP_EXPAND,  OP_SLICE,
+                               OP_SPLIT, OP_SELECT,  OP_SQUEEZE, OP_UNSQUEEZE};
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        if (node->op == views[i]) return true;
+    }
+    return false;
 }
 
 const Sym *const *strides_view(Serializer *s, const Node *node, const Value *self,

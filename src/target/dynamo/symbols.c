@@ -65,10 +65,12 @@ static const char *name_symbol(Serializer *s, Map *taken, const Sym *symbol) {
 void symbols_name(Serializer *s) {
     /* Different numbers that images, windows and heads divide. */
     static const int64_t factors[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
+    size_t used = 0;
     Map taken = {0};
     for (size_t i = 0; i < s->program->symbols.symbols.count; i++) {
         const Sym *symbol = s->program->symbols.symbols.items[i];
-        int64_t sample = 32 * factors[i % (sizeof factors / sizeof *factors)];
+        int64_t sample = symbol->sample ? symbol->sample : 32 * factors[used % (sizeof factors / sizeof *factors)];
+        used += s->symbol_value[i] != NULL;
         if (sample < symbol->lower) sample = symbol->lower;
         if (sample > symbol->upper) sample = symbol->upper;
         s->samples[i] = sample;

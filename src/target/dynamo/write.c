@@ -63,10 +63,6 @@ static ferry_status stream(Archive *archive, const Value *weight) {
     return status;
 }
 
-static bool is_parameter(const Value *weight) {
-    return weight->kind == VALUE_PARAMETER;
-}
-
 /* The first weight before number `index` that has the same elements, or `index` itself. A state shares
  * with nothing: it is written. */
 static size_t first_same(const Program *program, Map *seen, size_t index) {
@@ -75,7 +71,7 @@ static size_t first_same(const Program *program, Map *seen, size_t index) {
     Value *const *known = map_get(seen, base, sizeof *base);
     if (!known) map_set(seen, base, sizeof *base, (void *)(uintptr_t)weight);
     bool same = known && recipe_equal((*weight)->recipe, (*known)->recipe) &&
-                is_parameter(*weight) == is_parameter(*known) && (*weight)->kind != VALUE_STATE &&
+                in_state(*weight) == in_state(*known) && (*weight)->kind != VALUE_STATE &&
                 (*known)->kind != VALUE_STATE;
     return same ? (size_t)(known - program->weights.items) : index;
 }
@@ -92,7 +88,7 @@ static ferry_status place_weights(Archive *archive) {
         const Value *weight = program->weights.items[i];
         size_t first = first_same(program, &seen, i);
         archive->shared[i] = first != i;
-        archive->records[i] = first != i ? archive->records[first] : counts[is_parameter(weight)]++;
+        archive->records[i] = first != i ? archive->records[first] : counts[in_state(weight)]++;
         if (first == i) archive->total += recipe_bytes_size(weight->recipe);
     }
     failed = failed || seen.failed;
@@ -103,8 +99,7 @@ static ferry_status place_weights(Archive *archive) {
 static ferry_status write_record(Archive *archive, const Value *weight, uint32_t number) {
     char name[64];
     snprintf(name, sizeof name,
-             is_parameter(weight) ? "model/data/weights/weight_%u"
-                                  : "model/data/constants/tensor_%u",
+             in_state(weight) ? "model/data/weights/weight_%u" : "model/data/constants/tensor_%u",
              number);
     TRY(zip_writer_open(archive->zip, name, recipe_bytes_size(weight->recipe), ALIGNMENT,
                         archive->error));
@@ -157,8 +152,23 @@ static ferry_status write_documents(Archive *archive, uint64_t *graph_bytes) {
 
 /* ---- the graph ---- */
 
+/* The order of the signature: parameters, buffers, constants. */
+static void order_weights(Serializer *s) {
+    Program *program = s->program;
+    size_t count = program->weights.count, next = 0;
+    Value **ordered = ARENA_ARRAY(&s->arena, Value *, count);
+    for (ValueKind kind = VALUE_PARAMETER; ordered && kind <= VALUE_CONSTANT; kind++) {
+        for (size_t i = 0; i < count; i++) {
+            if (value_role(program->weights.items[i]) == kind)
+                ordered[next++] = program->weights.items[i];
+        }
+    }
+    if (next) memcpy(program->weights.items, ordered, next * sizeof *ordered);
+}
+
 static bool serializer_start(Serializer *s) {
     Program *program = s->program;
+    order_weights(s);
     s->names = ARENA_ARRAY(&s->arena, const char *, program->value_count);
     s->strides = (const Sym *const **)ARENA_ARRAY(&s->arena, const Sym **, program->value_count);
     size_t symbols = program->symbols.symbols.count;
@@ -166,19 +176,31 @@ static bool serializer_start(Serializer *s) {
     s->symbol_value = ARENA_ARRAY(&s->arena, const Value *, symbols);
     s->symbol_dim = ARENA_ARRAY(&s->arena, int, symbols);
     s->samples = ARENA_ARRAY(&s->arena, int64_t, symbols);
+    s->uses = program_uses(program, &s->arena);
+    s->left = ARENA_ARRAY(&s->arena, const char *, program->outputs.count);
+    s->results = ARENA_ARRAY(&s->arena, const char *, program->outputs.count);
     return s->names && s->strides && s->symbol_names && s->symbol_value && s->symbol_dim &&
-           s->samples;
+           s->samples && s->uses && s->left && s->results;
 }
 
 static void serialize_graph(Serializer *s, const DynamoOptions *options) {
-    static const char *const prefixes[] = {
-        [VALUE_PARAMETER] = "p", [VALUE_BUFFER] = "b", [VALUE_CONSTANT] = "c", [VALUE_STATE] = "b"};
+    static const char *const prefixes[] = {[VALUE_PARAMETER] = "p",
+                                           [VALUE_PERSISTENT_BUFFER] = "b",
+                                           [VALUE_BUFFER] = "b",
+                                           [VALUE_CONSTANT] = "c"};
     Program *program = s->program;
+    for (size_t i = 0; i < program->inputs.count; i++)
+        symbols_note(s, program->inputs.items[i].value);
+    for (size_t i = 0; i < program->sources.count; i++) {
+        const SymSource *source = &program->sources.items[i];
+        s->symbol_value[source->symbol->value] = source->value;
+        s->symbol_dim[source->symbol->value] = source->dim;
+    }
     symbols_name(s);
     for (size_t i = 0; i < program->weights.count; i++) {
         const Value *weight = program->weights.items[i];
         s->names[weight->id] = serialize_name(
-            s, arena_format(&s->arena, "%s_%s", prefixes[weight->kind], weight->name));
+            s, arena_format(&s->arena, "%s_%s", prefixes[value_role(weight)], weight->name));
         s->strides[weight->id] = strides_contiguous(s, weight->rank, weight->shape);
         serialize_tensor(s, weight, false);
     }
@@ -187,17 +209,12 @@ static void serialize_graph(Serializer *s, const DynamoOptions *options) {
         s->names[port->value->id] = serialize_name(s, port->name);
         s->strides[port->value->id] = strides_contiguous(s, port->value->rank, port->value->shape);
         serialize_tensor(s, port->value, false);
-        symbols_note(s, port->value);
-    }
-    for (size_t i = 0; i < program->sources.count; i++) {
-        const SymSource *source = &program->sources.items[i];
-        s->symbol_value[source->symbol->value] = source->value;
-        s->symbol_dim[source->symbol->value] = source->dim;
     }
     if (options->deferred_asserts) sizes_assert_bounds(s);
     for (const Node *node = program->first; node && s->status == FERRY_OK; node = node->next) {
-        serialize_node(s, node);
+        if (!results_skip(s, node)) serialize_node(s, node);
     }
+    if (s->status == FERRY_OK) results_prepare(s);
 }
 
 static void serializer_free(Serializer *s) {
@@ -230,6 +247,7 @@ ferry_status dynamo_write(Program *program, const DynamoOptions *options, Output
     bool failed = s.nodes.failed || s.tensors.failed || s.sizes.failed || s.bools.failed ||
                   s.taken.failed || s.size_names.failed || s.arena.failed;
     if (s.status == FERRY_OK && failed) s.status = error_memory(error, program->architecture, 0);
+    if (s.status == FERRY_OK) s.status = program_health(program, error); /* strides grow, too */
     if (s.status == FERRY_OK) {
         Archive archive = {
             .s = &s, .options = options, .zip = zip_writer_new(file), .error = error};

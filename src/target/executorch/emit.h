@@ -6,25 +6,12 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "format/executorch.h"
 #include "target/executorch/bounds.h"
 #include "target/executorch/executorch.h"
 #include "target/signature.h"
 
 typedef int32_t PteValue;
-
-/* As the schema numbers the members of its union. */
-typedef enum SlotKind {
-    SLOT_NULL = 1,
-    SLOT_INT,
-    SLOT_BOOL,
-    SLOT_DOUBLE,
-    SLOT_TENSOR,
-    SLOT_STRING,
-    SLOT_INTS,
-    SLOT_DOUBLES,
-    SLOT_TENSORS = 10,
-    SLOT_OPTIONAL_TENSORS = 11,
-} SlotKind;
 
 /* An entry of the table of values. */
 typedef struct Slot {
@@ -139,9 +126,6 @@ PteValue pte_constant(Pte *p, const Recipe *recipe);
 
 /* The key of a weight that delegates look up; equal weights have one. */
 const char *pte_named(Pte *p, const Recipe *recipe, const char *name);
-
-/* The number of the ExecuTorch type; -1: none. */
-int pte_dtype(ferry_dtype dtype);
 
 /* ---- instructions ---- */
 

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 
 enum { HEADER_SIZE = 32 };
-enum { SHAPE_STATIC = 0, SHAPE_DYNAMIC_BOUND = 1 };
-enum { CALL_KERNEL = 1, CALL_DELEGATE = 2 };
-enum { LOCATION_SEGMENT = 1 };
 
 /* ---- values ---- */
 
@@ -36,7 +33,7 @@ static FlatRef tensor(Pte *p, FlatBuilder *b, const Slot *slot) {
     FlatRef order_vector = flat_vector(b, order, sizeof *order, slot->rank);
     return FLAT_TABLE(b, FLAT_8(0, pte_dtype(slot->dtype)), FLAT_REF(2, size_vector),
                       FLAT_REF(3, order_vector), FLAT_32(5, slot->constant), FLAT_REF(6, place),
-                      FLAT_8(8, dynamic ? SHAPE_DYNAMIC_BOUND : SHAPE_STATIC));
+                      FLAT_8(8, dynamic ? PTE_DYNAMIC_BOUND : PTE_STATIC));
 }
 
 /* A list of integers names values, 64 bits each; lists of tensors do in 32. */
@@ -70,6 +67,7 @@ static FlatRef value(Pte *p, FlatBuilder *b, const Slot *slot) {
         content = FLAT_TABLE(
             b, FLAT_REF(0, flat_vector(b, slot->numbers, sizeof *slot->numbers, slot->count)));
         break;
+    case SLOT_BOOLS: break; /* no kernel takes them */
     case SLOT_INTS:
     case SLOT_TENSORS:
     case SLOT_OPTIONAL_TENSORS: content = list(b, slot); break;
@@ -111,13 +109,13 @@ static FlatRef make_instruction(Pte *p, FlatBuilder *b, size_t index) {
     const Instruction *instruction = &p->instructions.items[index];
     FlatRef args = flat_vector(b, instruction->args, sizeof *instruction->args, instruction->count);
     FlatRef call = FLAT_TABLE(b, FLAT_32(0, instruction->callee), FLAT_REF(1, args));
-    return FLAT_TABLE(b, FLAT_8(0, instruction->delegate ? CALL_DELEGATE : CALL_KERNEL),
+    return FLAT_TABLE(b, FLAT_8(0, instruction->delegate ? PTE_CALL_DELEGATE : PTE_CALL_KERNEL),
                       FLAT_REF(1, call));
 }
 
 /* Segment 0 is that of the constants; those of the delegates come next, then named data. */
 static FlatRef make_delegate(Pte *p, FlatBuilder *b, size_t index) {
-    FlatRef data = FLAT_TABLE(b, FLAT_8(0, LOCATION_SEGMENT), FLAT_32(1, 1 + index));
+    FlatRef data = FLAT_TABLE(b, FLAT_8(0, PTE_LOCATION_SEGMENT), FLAT_32(1, 1 + index));
     FlatRef id = flat_string(b, p->options->backend->id);
     return FLAT_TABLE(b, FLAT_REF(0, id), FLAT_REF(1, data));
 }

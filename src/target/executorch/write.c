@@ -60,6 +60,29 @@ static void add_inputs(Pte *p) {
     }
 }
 
+/* Kernels that may write over what they read. */
+static bool may_overwrite(const Pte *p, uint32_t index) {
+    static const char *const kernels[] = {"aten::add.out", "aten::add.Scalar_out",
+                                          "aten::index_put.out", "aten::where.self_out"};
+    const Instruction *instruction = &p->instructions.items[index];
+    const char *name = instruction->delegate ? "" : p->operators.items[instruction->callee];
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (strcmp(kernels[i], name) == 0) return true;
+    }
+    return false;
+}
+
+/* Callers that give all memory may give an input that the program writes, such as a cache, as the memory of
+ * what is in it afterwards: then nothing reads the input once that is made. */
+static bool is_safe_in_place(Pte *p, const Port *output, PteValue value) {
+    const Value *input = output->writes;
+    if (!input || input->kind != VALUE_INPUT) return true;
+    if (!p->options->unplanned_inputs || !p->options->unplanned_outputs) return true;
+    const Slot *from = &p->slots.items[pte_value(p, input)], *to = &p->slots.items[value];
+    uint32_t made = to->first;
+    return from->last < made || (from->last == made && may_overwrite(p, made));
+}
+
 /* An output is a tensor of its own: what is an input, a weight, a view or another output is copied. */
 static void add_outputs(Pte *p) {
     const Program *program = p->program;
@@ -69,6 +92,10 @@ static void add_outputs(Pte *p) {
         if (p->status != FERRY_OK) return;
         bool own = output->kind == VALUE_NODE && p->slots.items[value].base < 0;
         for (size_t j = 0; j < i && own; j++) own = program->outputs.items[j].value != output;
+        if (own && !is_safe_in_place(p, &program->outputs.items[i], value)) {
+            p->slots.items[value].unplanned = false;
+            own = false;
+        }
         if (!own) {
             PteValue copy = pte_temp(p, output->dtype, output->rank, output->shape);
             if (p->status != FERRY_OK) return;

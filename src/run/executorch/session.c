@@ -1,0 +1,165 @@
+/* Opening a program, and running it: the caller's tensors are lent to the runtime; outputs whose memory is
+ * the program's own are copied out, the others are computed where they are wanted. */
+#include "base/error.h"
+#include "base/file.h"
+#include "format/executorch.h"
+#include "run/executorch/et.h"
+#include "run/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static ferry_status check_tensor(const ExecuTorchSession *session, const EtTensor *tensor,
+                                 const char *name, ferry_error *error) {
+    if (pte_dtype_of(tensor->dtype) && tensor->rank <= FERRY_MAX_RANK) return FERRY_OK;
+    if (tensor->dtype < 0) {
+        return error_set(error, FERRY_UNSUPPORTED, name, "the program of %s has no tensor here",
+                         session->path);
+    }
+    return error_set(error, FERRY_UNSUPPORTED, name,
+                     "the tensor has rank %u and ExecuTorch's element type %d; ferry's tensors have "
+                     "at most rank %d",
+                     tensor->rank, tensor->dtype, FERRY_MAX_RANK);
+}
+
+static ferry_status read_signature(ExecuTorchSession *session, ferry_error *error) {
+    const ExecuTorch *runtime = session->runtime;
+    const ExecuTorchNames *names = &session->names;
+    size_t inputs = runtime->api.input_count(session->method);
+    size_t outputs = runtime->api.output_count(session->method);
+    if (inputs != names->input_count || outputs != names->output_count) {
+        return error_set(error, FERRY_BAD_FORMAT, session->path,
+                         "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",
+                         names->input_count, names->output_count, inputs, outputs);
+    }
+    session->inputs = ARENA_ARRAY(&session->arena, EtTensor, inputs);
+    session->outputs = ARENA_ARRAY(&session->arena, EtTensor, outputs);
+    if (session->arena.failed) return error_memory(error, session->path, 0);
+    for (uint32_t i = 0; i < inputs; i++) {
+        int failed = runtime->api.describe_input(session->method, i, &session->inputs[i]);
+        TRY(et_check(runtime, failed, names->inputs[i], "cannot read the input", error));
+        TRY(check_tensor(session, &session->inputs[i], names->inputs[i], error));
+    }
+    for (uint32_t i = 0; i < outputs; i++) {
+        int failed = runtime->api.describe_output(session->method, i, &session->outputs[i]);
+        TRY(et_check(runtime, failed, names->outputs[i], "cannot read the output", error));
+        TRY(check_tensor(session, &session->outputs[i], names->outputs[i], error));
+    }
+    return FERRY_OK;
+}
+
+ferry_status executorch_open(ExecuTorch *runtime, const char *path, const ExecuTorchNames *names,
+                             unsigned threads, ExecuTorchSession **out, ferry_error *error) {
+    *out = NULL;
+    if (!path_exists(path)) {
+        return error_set(error, FERRY_NOT_FOUND, path, "the model file does not exist");
+    }
+    ExecuTorchSession *session = calloc(1, sizeof *session);
+    if (!session) return error_memory(error, path, sizeof *session);
+    session->runtime = runtime;
+    session->names = *names;
+    session->path = arena_string(&session->arena, path);
+    ferry_status status = et_check(runtime, runtime->api.open(path, threads, &session->method), path,
+                                   "ExecuTorch cannot load the program", error);
+    if (status == FERRY_OK) status = read_signature(session, error);
+    if (status == FERRY_OK)
+        *out = session;
+    else
+        executorch_close(session);
+    return status;
+}
+
+void executorch_close(ExecuTorchSession *session) {
+    if (!session) return;
+    if (session->method) session->runtime->api.close(session->method);
+    arena_free(&session->arena);
+    free(session);
+}
+
+/* ---- a run ---- */
+
+static ferry_status set_input(ExecuTorchSession *session, uint32_t index, const ferry_tensors *inputs,
+                              ferry_error *error) {
+    const ExecuTorch *runtime = session->runtime;
+    const EtTensor *declared = &session->inputs[index];
+    const char *name = session->names.inputs[index];
+    const ferry_tensor *tensor;
+    TRY(inputs_find(inputs, name, pte_dtype_of(declared->dtype), &tensor, error));
+    if (tensor->rank != declared->rank) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, name, "expected rank %u, found rank %zu",
+                         declared->rank, tensor->rank);
+    }
+    EtTensor given = {.data = tensor->data, .dtype = declared->dtype, .rank = declared->rank};
+    for (uint32_t d = 0; d < given.rank; d++) {
+        if (tensor->shape[d] > declared->sizes[d]) {
+            return error_set(error, FERRY_INVALID_ARGUMENT, name,
+                             "the size of dimension %u is %lld, and the program was exported for at "
+                             "most %d: export it with a larger bound",
+                             d, (long long)tensor->shape[d], declared->sizes[d]);
+        }
+        given.sizes[d] = (int32_t)tensor->shape[d];
+    }
+    return et_check(runtime, runtime->api.set_input(session->method, index, &given), name,
+                    "ExecuTorch refused the tensor", error);
+}
+
+/* An output without memory of its own gets room for its largest sizes. */
+static ferry_status bind_output(ExecuTorchSession *session, uint32_t index, Arena *arena,
+                                ferry_error *error) {
+    const ExecuTorch *runtime = session->runtime;
+    const EtTensor *declared = &session->outputs[index];
+    const char *name = session->names.outputs[index];
+    if (declared->planned) return FERRY_OK;
+    void *room = arena_alloc(arena, declared->bytes);
+    if (!room) return error_memory(error, name, declared->bytes);
+    return et_check(runtime,
+                    runtime->api.bind_output(session->method, index, room, declared->bytes), name,
+                    "ExecuTorch refused the memory of the output", error);
+}
+
+static ferry_status copy_output(ExecuTorchSession *session, uint32_t index, ferry_tensors *outputs,
+                                ferry_error *error) {
+    const ExecuTorch *runtime = session->runtime;
+    const char *name = session->names.outputs[index];
+    EtTensor found;
+    ferry_tensor *tensor;
+    int64_t shape[FERRY_MAX_RANK] = {0};
+    TRY(et_check(runtime, runtime->api.output(session->method, index, &found), name,
+                 "cannot read the output", error));
+    TRY(check_tensor(session, &found, name, error));
+    for (uint32_t d = 0; d < found.rank; d++) shape[d] = found.sizes[d];
+    TRY(ferry_tensors_add(outputs, name, pte_dtype_of(found.dtype), found.rank, shape, &tensor,
+                          error));
+    if (found.bytes) memcpy(tensor->data, found.data, found.bytes);
+    return FERRY_OK;
+}
+
+static ferry_status run(ExecuTorchSession *session, const ferry_tensors *inputs, Arena *arena,
+                        ferry_tensors *outputs, ferry_error *error) {
+    const ExecuTorchNames *names = &session->names;
+    for (uint32_t i = 0; i < names->input_count; i++) TRY(set_input(session, i, inputs, error));
+    for (uint32_t i = 0; i < names->output_count; i++) TRY(bind_output(session, i, arena, error));
+    TRY(et_check(session->runtime, session->runtime->api.run(session->method), session->path,
+                 "ExecuTorch could not run the program", error));
+    for (uint32_t i = 0; i < names->output_count; i++) {
+        TRY(copy_output(session, i, outputs, error));
+    }
+    return FERRY_OK;
+}
+
+ferry_status executorch_run(ExecuTorchSession *session, const ferry_tensors *inputs,
+                            ferry_tensors **outputs, ferry_error *error) {
+    Arena arena = {0};
+    *outputs = NULL;
+    ferry_tensors *made = ferry_tensors_new();
+    if (!made) return error_memory(error, session->path, 0);
+    ferry_status status = run(session, inputs, &arena, made, error);
+    if (status == FERRY_OK)
+        *outputs = made;
+    else
+        ferry_tensors_free(made);
+    arena_free(&arena);
+    return status;
+}
