@@ -172,6 +172,14 @@ def pad(interpreter, node):
     return F.pad(x, [width for pair in reversed(pairs) for width in pair], value=node.constant_value)
 
 
+def as_strided(interpreter, node):
+    shape, strides = interpreter.ints(node.shape), interpreter.ints(node.strides)
+    last = node.offset + sum((size - 1) * stride for size, stride in zip(shape, strides))
+    x = interpreter.tensors[node.x].contiguous()
+    assert last < x.numel(), "a view beyond its tensor"
+    return x.as_strided(shape, strides, node.offset)
+
+
 def index_copy(interpreter, node):
     at, x = interpreter.tensors[node.indices], interpreter.tensors[node.dst]
     assert at.dtype == torch.int64 and at.dim() == 1
@@ -276,7 +284,7 @@ TENSOR_OPERATIONS = {
     "Softmax": lambda i, n: torch.softmax(i.tensors[n.x], n.axis), "BroadcastTo": lambda i, n: i.tensors[n.x].expand(i.ints(n.shape)),
     "Pad": pad, "Where": lambda i, n: torch.where(i.tensors[n.condition].bool(), i.tensors[n.x], i.tensors[n.y]),
     "Reshape": lambda i, n: i.tensors[n.x].reshape(i.ints(n.shape)), "Transpose": lambda i, n: i.tensors[n.x].permute(n.perm),
-    "Slice": slice_, "AsType": lambda i, n: i.tensors[n.x].to(DTYPES[n.scalar_type]), "Full": full,
+    "Slice": slice_, "AsStrided": as_strided, "AsType": lambda i, n: i.tensors[n.x].to(DTYPES[n.scalar_type]), "Full": full,
     "Concatenate": lambda i, n: torch.cat([i.tensors[t] for t in n.tensors], n.axis), "IndexCopy": index_copy,
     "Argmax": lambda i, n: i.tensors[n.x].argmax(n.axis, n.keepdims).to(torch.uint32),
     "Less": binary(torch.lt), "LessEqual": binary(torch.le), "Greater": binary(torch.gt),

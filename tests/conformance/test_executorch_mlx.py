@@ -199,11 +199,15 @@ class Layers(torch.nn.Module):
         wave = x[:, :, None].expand(-1, -1, 8) * torch.arange(8)
         image = wave.reshape(-1, 4, 3, 4)
         mask = (at[:, None] >= at[None]) & (at[None] > 1)
+        pools, large = torch.nn.functional, wave.reshape(-1, 2, 6, 4)
         heads = x.view(1, 1, -1, 6).expand(2, 4, -1, -1)
         attend = torch.nn.functional.scaled_dot_product_attention
         return (
             *(self.plain(wave), self.grouped(image), self.back(wave), self.wide(image), self.deep(wave.reshape(-1, 2, 2, 2, 6))),
             *(self.norm(wave), self.batch(wave), self.rows(wave.reshape(-1, 2, 6, 4)), attend(heads, heads, heads, mask)),
+            *(pools.max_pool2d(large, 3, 2, 1), pools.max_pool2d(large, (2, 3), 3, 0, (2, 1), ceil_mode=True)),
+            *(pools.avg_pool2d(large, 3, 2, 1), pools.avg_pool2d(large, 3, 2, 1, count_include_pad=False)),
+            *(pools.avg_pool1d(wave, 2), pools.adaptive_avg_pool2d(large, 1)),
             *(attend(heads, heads, heads, is_causal=True), attend(heads, heads[:, :2], heads[:, :2], enable_gqa=True)),
             *(attend(heads[:, :, :2], heads, heads, is_causal=True), attend(heads, heads, heads, mask.float(), scale=0.3)),
         )

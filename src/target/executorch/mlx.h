@@ -86,7 +86,7 @@ enum {
     MLX_MULTIPLY_INT, MLX_FLOOR_DIVIDE_INT, MLX_SYM_SIZE, MLX_MULTIPLY, MLX_DIVIDE, MLX_SUBTRACT,
     MLX_CONV_1D, MLX_CONV_2D, MLX_CONV_3D, MLX_GELU, MLX_ARANGE, MLX_SILU, MLX_SIGMOID, MLX_TANH,
     MLX_SPLIT = 31, MLX_RSQRT, MLX_MAXIMUM, MLX_MINIMUM, MLX_LOG, MLX_SOFTMAX, MLX_BROADCAST_TO,
-    MLX_PAD, MLX_WHERE, MLX_RESHAPE, MLX_TRANSPOSE, MLX_SLICE = 45, MLX_AS_TYPE, MLX_CONCATENATE,
+    MLX_PAD, MLX_WHERE, MLX_RESHAPE, MLX_TRANSPOSE, MLX_AS_STRIDED, MLX_SLICE = 45, MLX_AS_TYPE, MLX_CONCATENATE,
     MLX_FULL, MLX_ARGMAX = 50, MLX_INDEX_COPY = 52, MLX_LESS = 54, MLX_LESS_EQUAL, MLX_GREATER,
     MLX_GREATER_EQUAL, MLX_EQUAL, MLX_NOT_EQUAL, MLX_LOGICAL_NOT, MLX_LOGICAL_AND, MLX_LOGICAL_OR,
     MLX_FLOOR = 66, MLX_CEIL, MLX_SQUARE, MLX_EXP, MLX_SIN, MLX_COS, MLX_ARCTAN = 75, MLX_ERF = 84,
@@ -194,6 +194,10 @@ void mlx_add_index_copy(Mlx *m, const Node *node);
 void mlx_add_index_put(Mlx *m, const Node *node);
 void mlx_add_scatter_reduce(Mlx *m, const Node *node);
 void mlx_add_topk(Mlx *m, const Node *node);
+
+/* mlx_pool.c */
+bool mlx_takes_pool(const Node *node);
+void mlx_add_pool(Mlx *m, const Node *node);
 
 /* mlx_layers.c */
 bool mlx_takes_attention(const Node *node);

@@ -164,6 +164,8 @@ static const Row rows[OP_COUNT] = {
     [OP_ATTENTION] = {.add = mlx_add_attention, .takes = mlx_takes_attention},
     [OP_CONVOLUTION] = {.add = mlx_add_convolution, .takes = mlx_takes_convolution},
     [OP_GROUP_NORM] = {.add = mlx_add_group_norm, .takes = is_float},
+    [OP_MAX_POOL] = {.add = mlx_add_pool, .takes = mlx_takes_pool},
+    [OP_AVG_POOL] = {.add = mlx_add_pool, .takes = mlx_takes_pool},
     [OP_PAD] = {.add = mlx_add_pad, .takes = mlx_takes_pad},
 };
 
