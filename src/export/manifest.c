@@ -156,16 +156,11 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
     if (program->states.count) {
         json_object_set_new(description, "states", describe_states(program));
     }
-    return description;
-}
-
-    json_t *own = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type,
-                            "weights", link ? "link" : "copy", "version", ferry_version(), "ranges",
-                            describe_ranges(program), "inputs", inputs, "outputs", outputs);
     if (strcmp(target->name, "executorch") == 0) {
-        json_object_set_new(own, "constants", describe_constants(&program->input_constants));
+        json_object_set_new(description, "constants",
+                            describe_constants(&program->input_constants));
     }
-    return own;
+    return description;
 }
 
 /* Where a walk over the leaves of the arguments stands. */
