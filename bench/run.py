@@ -74,7 +74,7 @@ def tensors_of(checkpoint):
 
 
 # The file of a target that holds the weights.
-WEIGHTS = {"onnx": "model.onnx.data", "openvino": "openvino_model.bin"}
+WEIGHTS = {"onnx": "model.onnx.data", "openvino": "openvino_model.bin", "executorch": "model.pte"}
 
 
 class Bench:
@@ -130,8 +130,8 @@ def measure_copy(bench, target="onnx"):
 
 def measure_memory(bench, target="onnx"):
     checkpoint = bench.checkpoint("llama-135m")
-    # bfloat16 in the checkpoint and in OpenVINO, float32 in ONNX
-    largest = max(size for _, size in tensors_of(checkpoint)) * (2 if target == "onnx" else 1)
+    # bfloat16 in the checkpoint and in OpenVINO, float32 in ONNX and ExecuTorch
+    largest = max(size for _, size in tensors_of(checkpoint)) * (1 if target == "openvino" else 2)
     peak = max(bench.export(checkpoint, "--to", target).peak for _ in range(3))
     words = f"{target}: peak {peak / MIB:.0f} MiB, largest weight {largest / MIB:.0f} MiB"
     return Result("memory", words, (peak - largest) / MIB, 64, unit=" MiB more")
@@ -153,20 +153,23 @@ def measure_python(bench, target="onnx"):
     return Result("python", words, peer.cpu / own, 200, ">=")
 
 
-def measure_speed(bench, stage, target):
-    """How fast OpenVINO runs what ferry makes of the program that Transformers traces, and what
+def measure_speed(bench, runtime, stage, target):
+    """How fast a runtime executes what ferry makes of the program that Transformers traces, and what
     Transformers makes of it itself."""
     checkpoint = bench.checkpoint("llama-135m")
     traced = bench.peer(checkpoint, "--to", "dynamo", "--generation")
-    peer = bench.peer(checkpoint, "--to", "openvino", "--generation")
-    bench.export(traced / f"{stage}.pt2", "--to", "openvino")
-    command = [sys.executable, HERE / "openvino_speed.py", stage]
-    command += [bench.out / "openvino_model.xml", peer / f"openvino_{stage}.xml"]
+    peer = bench.peer(checkpoint, "--to", runtime, "--generation")
+    bench.export(traced / f"{stage}.pt2", "--to", runtime)
+    command = [sys.executable, HERE / f"{runtime}_speed.py", stage]
+    if runtime == "openvino":
+        command += [bench.out / "openvino_model.xml", peer / f"openvino_{stage}.xml"]
+    else:
+        command += [bench.out, peer / f"{stage}.pte"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     times = json.loads(done.stdout)
-    words = f"{stage} in OpenVINO: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
+    words = f"{stage} in {runtime}: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
     return Result(stage, words, times["peer"] / times["ours"], target, ">=")
 
 
@@ -223,6 +226,14 @@ def measure_tied(bench):
     return Result("tied", words, max(ratios.values()), 1.02)
 
 
+def measure_size(bench):
+    checkpoint = bench.checkpoint("llama-135m")
+    bench.export(checkpoint, "--to", "executorch")
+    size, distinct = (bench.out / "model.pte").stat().st_size, 2 * distinct_bytes(checkpoint)
+    words = f"bytes of the .pte / distinct weights in float32: {size} / {distinct}"
+    return Result("size", words, size / distinct, 1.02)
+
+
 def program(bench, nodes):
     """A torch.export program of make_program.py."""
     path = bench.work / "programs" / f"{nodes}.pt2"
@@ -264,8 +275,14 @@ MEASURES = {
     "openvino-copy": lambda bench: measure_copy(bench, "openvino"),
     "openvino-memory": lambda bench: measure_memory(bench, "openvino"),
     "openvino-python": lambda bench: measure_python(bench, "openvino"),
-    "decode": lambda bench: measure_speed(bench, "decode", 2.0),
-    "prefill": lambda bench: measure_speed(bench, "prefill", 1.0),
+    "openvino-decode": lambda bench: measure_speed(bench, "openvino", "decode", 2.0),
+    "openvino-prefill": lambda bench: measure_speed(bench, "openvino", "prefill", 1.0),
+    "executorch-copy": lambda bench: measure_copy(bench, "executorch"),
+    "executorch-memory": lambda bench: measure_memory(bench, "executorch"),
+    "executorch-python": lambda bench: measure_python(bench, "executorch"),
+    "executorch-size": measure_size,
+    "executorch-decode": lambda bench: measure_speed(bench, "executorch", "decode", 1.0),
+    "executorch-prefill": lambda bench: measure_speed(bench, "executorch", "prefill", 1.0),
 }
 
 
