@@ -1,6 +1,6 @@
 """Export a checkpoint with an exporter of Transformers.
 
-    transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo] [--generation]
+    transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo|executorch] [--generation]
 
 Shapes are dynamic. With --generation the model is split into prefill and decode.
 """
@@ -14,7 +14,7 @@ from transformers import exporters
 parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
 parser.add_argument("checkpoint")
 parser.add_argument("directory")
-parser.add_argument("--to", choices=["onnx", "openvino", "dynamo"], default="onnx")
+parser.add_argument("--to", choices=["onnx", "openvino", "dynamo", "executorch"], default="onnx")
 parser.add_argument("--generation", action="store_true")
 args = parser.parse_args()
 
@@ -23,7 +23,7 @@ model = getattr(transformers, config.architectures[0]).from_pretrained(args.chec
 generator = torch.Generator().manual_seed(0)
 ids = torch.randint(4, config.vocab_size, (2, 7), generator=generator)
 inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-name = {"onnx": "Onnx", "openvino": "OpenVINO", "dynamo": "Dynamo"}[args.to]
+name = {"onnx": "Onnx", "openvino": "OpenVINO", "dynamo": "Dynamo", "executorch": "Executorch"}[args.to]
 exporter = getattr(exporters, f"{name}Exporter")()
 options = getattr(exporters, f"{name}Config")(dynamic=True)
 export = exporter.export_for_generation if args.generation else exporter.export

@@ -43,8 +43,9 @@ static int run_run(int argc, char **argv) {
         {'o', "output", "FILE", OPTION_STRING, &output_path,
          "write the outputs (.safetensors, .npz); default: describe them"},
         {0, "runtime", "NAME", OPTION_STRING, &config.runtime,
-         "onnxruntime, openvino, executorch or reference (built in); default: the\n"
-         "one for the export's format where it is found, else reference"},
+         "onnxruntime, openvino, executorch or reference (built in);\n"
+         "default: the one for the export's format where it is found, else\n"
+         "reference"},
         {0, "library", "PATH", OPTION_STRING, &config.library,
          "the runtime's library; default: search"},
         {0, "device", "NAME", OPTION_STRING, &config.device,

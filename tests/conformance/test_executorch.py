@@ -8,6 +8,7 @@ import executorch_runtime as et
 import pytest
 import support
 import torch
+import torch.utils._pytree as pytree
 from executorch.runtime import Runtime
 from safetensors.numpy import load_file
 from support import ROOT, compare, ferry
@@ -195,3 +196,48 @@ def test_bounds_of_a_traced_program_can_be_lowered(fixture, tmp_path):
     assert et.load(tmp_path / "out").metadata.input_tensor_meta(0).sizes() == (4, 32)
     done = ferry("export", source, "--to", "executorch", "-o", tmp_path / "no", "--dynamic-shapes", "input_ids=1,seq", status=None)
     assert done.returncode != 0 and "input_ids" in done.stderr
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, x, scale=1.0, flag=False, times=1, mode="none", extra=None):
+        return (x * scale + times).neg() if flag else x
+
+
+def test_constants_are_inputs_as_the_tracer_has_them(tmp_path):
+    """Transformers' runner flattens all keywords, constants among them, and gives every leaf."""
+    x = torch.randn(2, 3)
+    keywords = {"scale": 0.5, "flag": True, "times": 3, "mode": "none", "extra": None}
+    torch.export.save(torch.export.export(Keywords(), (x,), keywords), tmp_path / "keywords.pt2")
+    directory = et.export(tmp_path / "keywords.pt2", tmp_path / "out")
+    metadata = json.loads((directory / "export.json").read_text())["components"]["model"]["metadata"]
+    assert metadata["in_constants"] == keywords
+    leaves, _ = pytree.tree_flatten(((x,), keywords))
+    method = et.load(directory)
+    result = method.execute([None if isinstance(leaf, str) else leaf for leaf in leaves])
+    assert torch.allclose(result[0], Keywords()(x, **keywords))
+    with pytest.raises(RuntimeError):
+        method.execute([x, 0.25, True, 3, None, None])
+    compare(et.run(directory, [{"x": x.numpy()}])[0], {"output": Keywords()(x, **keywords).numpy()})
+
+
+class Cached(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(4, 4)
+
+    def forward(self, past, x):
+        keys = torch.cat([past, self.project(x)], 1)
+        return keys, torch.softmax(self.project(x) @ keys.transpose(1, 2), -1) @ keys
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cache_may_be_empty(tmp_path, backend):
+    model, x = Cached().eval(), torch.randn(2, 3, 4)
+    dims = ({1: torch.export.Dim.AUTO}, {1: torch.export.Dim.AUTO})
+    program = torch.export.export(model, (torch.randn(2, 5, 4), x), dynamic_shapes=dims)
+    torch.export.save(program, tmp_path / "cached.pt2")
+    method = et.load(et.export(tmp_path / "cached.pt2", tmp_path / "out", "--backend", backend))
+    for length in (5, 0, 1):
+        past = torch.randn(2, length, 4)
+        for result, wanted in zip(method.execute([past, x]), model(past, x)):
+            assert torch.allclose(result, wanted, rtol=1e-4, atol=1e-5)

@@ -49,14 +49,35 @@ static uint64_t align(uint64_t offset, uint64_t alignment) {
 
 /* ---- instructions ---- */
 
+static PteValue add_input(Pte *p, const Value *input) {
+    PteValue value = pte_output(p, input);
+    if (p->status != FERRY_OK) return 0;
+    Slot *slot = &p->slots.items[value];
+    slot->unplanned = p->options->unplanned_inputs;
+    slot->used = true;
+    return value;
+}
+
+/* A keyword that the program was traced with: the runtime asks for the same value again. It has no
+ * strings, in whose place it takes None. */
+static PteValue add_constant(Pte *p, const char *json) {
+    char *end;
+    if (strcmp(json, "true") == 0 || strcmp(json, "false") == 0) return pte_bool(p, *json == 't');
+    if (*json == 'n' || *json == '"') return pte_null(p);
+    if (!strpbrk(json, ".eEN")) return pte_int(p, strtoll(json, &end, 10));
+    return pte_double(p, strtod(json, &end));
+}
+
+/* Every leaf of the arguments is an input: a tensor or a constant. */
 static void add_inputs(Pte *p) {
     const Program *program = p->program;
-    for (size_t i = 0; i < program->inputs.count && p->status == FERRY_OK; i++) {
-        PteValue value = pte_output(p, program->inputs.items[i].value);
-        if (p->status != FERRY_OK) return;
-        Slot *slot = &p->slots.items[value];
-        slot->unplanned = p->options->unplanned_inputs;
-        slot->used = true;
+    size_t port = 0, constant = 0, count = program->inputs.count + program->input_constants.count;
+    for (size_t leaf = 0; leaf < count && p->status == FERRY_OK; leaf++) {
+        bool fixed = constant < program->input_constants.count &&
+                     (program->input_constants.items[constant].leaf == leaf ||
+                      port == program->inputs.count);
+        p->inputs[leaf] = fixed ? add_constant(p, program->input_constants.items[constant++].json)
+                                : add_input(p, program->inputs.items[port++].value);
     }
 }
 
@@ -241,13 +262,15 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
 static bool prepare(Pte *p, Floors floors) {
     Program *program = p->program;
     p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
+    p->inputs =
+        ARENA_ARRAY(&p->arena, PteValue, program->inputs.count + program->input_constants.count);
     p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
     p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
     p->dimensions = signature_dimensions(program, &p->arena);
     for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
         p->is_output[program->outputs.items[i].value->id] = true;
     }
-    return p->values && p->is_output && p->outputs && p->dimensions &&
+    return p->values && p->inputs && p->is_output && p->outputs && p->dimensions &&
            bounds_init(&p->bounds, program, &p->arena, floors);
 }
 
