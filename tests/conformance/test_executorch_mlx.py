@@ -100,6 +100,13 @@ def test_the_package_reads_the_program(fixture, tmp_path):
         program.load_method("forward")
 
 
+def test_ferry_says_that_it_does_not_run_it(fixture, tmp_path):
+    source = fixture("llama")
+    export(source, tmp_path)
+    done = ferry("run", tmp_path, "--inputs", source / "inputs.safetensors", "--runtime", "reference", status=None)
+    assert done.returncode != 0 and 'the backend "MLXBackend", which is not read back' in done.stderr
+
+
 def test_a_tied_weight_is_stored_once(fixture, tmp_path):
     source = fixture("gemma")
     export(source, tmp_path)

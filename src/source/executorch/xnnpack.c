@@ -96,8 +96,12 @@ static bool find_blob(Reader *r, uint64_t index, FlatReader *out) {
     const char *id = flat_get_string(&delegate, 0);
     uint64_t offset, size;
     if (!id || strcmp(id, "XnnpackBackend") != 0) {
-        return pte_read_unsupported(r, "a delegate of the backend \"%s\"", id ? id : "");
+        return pte_read_unsupported(r,
+                                    "a delegate of the backend \"%s\", which is not read back: only "
+                                    "kernels and XNNPACK's delegates are",
+                                    id ? id : "");
     }
+    r->where = "XnnpackBackend";
     if (flat_get(&data, 0, 1, 0) != PTE_LOCATION_SEGMENT) {
         return pte_read_unsupported(r, "a delegate inside of the program");
     }
@@ -137,7 +141,6 @@ static void read_graph(XnnGraph *x) {
 
 void pte_read_delegate(Reader *r, uint64_t delegate, const PteCall *call) {
     XnnGraph x = {.r = r, .call = call};
-    r->where = "XnnpackBackend";
     if (find_blob(r, delegate, &x.buffer)) read_graph(&x);
     r->where = NULL;
 }
