@@ -43,6 +43,9 @@ void keep_log(et_timestamp_t, et_pal_log_level_t level, const char *, const char
     if (logged) return;
     logged = true;
     snprintf(message, sizeof message, "%.*s", (int)length, text);
+    for (char *next = message; *next; next++) {
+        if (*next < ' ' || *next > '~') *next = '?';
+    }
 }
 
 int fail(Error error) {

@@ -29,6 +29,11 @@ static ferry_status read_signature(ExecuTorchSession *session, ferry_error *erro
     const ExecuTorchNames *names = &session->names;
     size_t inputs = runtime->api.input_count(session->method);
     size_t outputs = runtime->api.output_count(session->method);
+    if (!names->input_count && !names->output_count) {
+        return error_set(error, FERRY_UNSUPPORTED, session->path,
+                         "export.json does not name the inputs and outputs of the program, as that of an "
+                         "export by ferry does");
+    }
     if (inputs != names->input_count || outputs != names->output_count) {
         return error_set(error, FERRY_BAD_FORMAT, session->path,
                          "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",

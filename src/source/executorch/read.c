@@ -114,7 +114,7 @@ static void read_program(Reader *r) {
     if (r->arena.failed || r->places.failed || r->weights.failed) pte_read_memory(r);
 }
 
-/* A failure of the builder, with the file that it is about. */
+/* A failure of the builder, with the file that it is about: what it cannot make sense of may be sound. */
 static void explain(Reader *r, ferry_error *error) {
     if (r->told || !error) {
         if (error) *error = r->problem;
@@ -122,7 +122,7 @@ static void explain(Reader *r, ferry_error *error) {
     }
     ferry_error problem = r->problem;
     ferry_status status = r->b.status;
-    if (status == FERRY_INVALID_ARGUMENT || status == FERRY_INTERNAL) status = FERRY_BAD_FORMAT;
+    if (status == FERRY_INVALID_ARGUMENT || status == FERRY_BAD_FORMAT) status = FERRY_UNSUPPORTED;
     r->b.status = error_set(error, status, r->f.file->path, "%.900s", problem.message);
 }
 
