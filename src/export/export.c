@@ -81,12 +81,13 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
 /* A torch.export program is what it is: options that would make it another one are refused. */
 static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
     const ferry_export_config *config = ex->config;
-    const char *option = config->task             ? "task"
-                         : config->dtype          ? "dtype"
-                         : config->inputs         ? "inputs"
-                         : config->dynamic_shapes ? "dynamic-shapes"
-                         : config->no_cache       ? "no-cache"
-                                                  : NULL;
+    bool bounded = strcmp(config->target, "executorch") == 0; /* memory is planned for bounds */
+    const char *option = config->task                         ? "task"
+                         : config->dtype                      ? "dtype"
+                         : config->inputs                     ? "inputs"
+                         : config->dynamic_shapes && !bounded ? "dynamic-shapes"
+                         : config->no_cache                   ? "no-cache"
+                                                              : NULL;
     if (option) {
         return error_set(
             ex->error, FERRY_UNSUPPORTED, pt2->path,
@@ -309,6 +310,9 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     ferry_status status = ex.program ? FERRY_OK : error_memory(error, "export", 0);
     if (status == FERRY_OK && !config->plugins) status = plugin_builtin(&exported->builtin, error);
     if (status == FERRY_OK) status = run_steps(&ex);
+    if (status == FERRY_OK && model->pt2 && config->dynamic_shapes) {
+        status = inputs_bound(config, ex.program, error);
+    }
     if (status == FERRY_OK && exported->target->finish) {
         status = exported->target->finish(ex.program, &exported->config, error);
     }

@@ -113,6 +113,9 @@ ferry_status save_link(Save *save, const char *name, const MappedFile *file);
 ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
                             InputRequest **inputs, size_t *count, ferry_error *error);
 
+/* Give the sizes of a program's inputs the upper bounds that `dynamic_shapes` asks for. */
+ferry_status inputs_bound(const ferry_export_config *config, Program *program, ferry_error *error);
+
 /* ---- structure.c ---- */
 
 /* Replace the classes in the nested structures of a program by dicts and lists. */

@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,4 +177,58 @@ ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
     *inputs = in.items;
     *count = in.count;
     return FERRY_OK;
+}
+
+/* ---- bounds of a program that was traced ---- */
+
+static ferry_status bound_size(Program *program, const Port *port, uint32_t d, const Sym *wanted,
+                               ferry_error *error) {
+    const Sym *size = port->value->shape[d];
+    if (size == wanted || (sym_is_const(size) && sym_is_value(wanted, size->value))) {
+        return FERRY_OK;
+    }
+    if (size->kind != SYM_SYMBOL || sym_is_const(wanted) || wanted->upper < size->lower) {
+        return error_set(error, FERRY_UNSUPPORTED, port->name,
+                         "size %" PRIu32 " was fixed or bounded otherwise when the program was "
+                         "traced: only the upper bound of a dynamic size can be lowered",
+                         d);
+    }
+    sym_narrow(&program->symbols, size, wanted->upper);
+    return FERRY_OK;
+}
+
+static ferry_status bound_input(Program *program, const InputRequest *request, ferry_error *error) {
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Port *port = &program->inputs.items[i];
+        if (strcmp(port->name, request->name) != 0) continue;
+        if (port->value->rank != request->rank) {
+            return error_set(error, FERRY_INVALID_ARGUMENT, "dynamic shapes",
+                             "\"%s\" has %" PRIu32 " dimensions here and %" PRIu32
+                             " in the program",
+                             port->name, request->rank, port->value->rank);
+        }
+        for (uint32_t d = 0; d < request->rank; d++) {
+            if (!sym_is_const(request->shape[d]) && request->shape[d]->upper == SYM_UNBOUNDED) {
+                continue;
+            }
+            TRY(bound_size(program, port, d, request->shape[d], error));
+        }
+        return FERRY_OK;
+    }
+    return error_set(error, FERRY_INVALID_ARGUMENT, "dynamic shapes",
+                     "the program has no input \"%s\"", request->name);
+}
+
+ferry_status inputs_bound(const ferry_export_config *config, Program *program, ferry_error *error) {
+    ferry_export_config shapes = {.dynamic_shapes = config->dynamic_shapes, .inputs = NULL};
+    Program *scratch = program_new(); /* whose symbols have the names of the specification */
+    InputRequest *inputs;
+    size_t count = 0;
+    if (!scratch) return error_memory(error, "dynamic shapes", 0);
+    ferry_status status = inputs_resolve(&shapes, scratch, &inputs, &count, error);
+    for (size_t i = 0; i < count && status == FERRY_OK; i++) {
+        if (inputs[i].rank) status = bound_input(program, &inputs[i], error);
+    }
+    program_free(scratch);
+    return status;
 }

@@ -119,6 +119,21 @@ static json_t *describe_states(const Program *program) {
     return states;
 }
 
+static json_t *constant_value(const ConstantLeaf *constant) {
+    return json_loads(constant->json, JSON_DECODE_ANY, NULL);
+}
+
+/* [index among the leaves, value] of each. */
+static json_t *describe_constants(const ConstantLeaves *constants) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < constants->count; i++) {
+        const ConstantLeaf *constant = &constants->items[i];
+        json_array_append_new(list,
+                              json_pack("[i, o]", (int)constant->leaf, constant_value(constant)));
+    }
+    return list;
+}
+
 /* What only ferry knows: symbolic shapes by the names of the graph, ranges, how weights are kept. */
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
@@ -141,6 +156,10 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
     if (program->states.count) {
         json_object_set_new(description, "states", describe_states(program));
     }
+    if (strcmp(target->name, "executorch") == 0) {
+        json_object_set_new(description, "constants",
+                            describe_constants(&program->input_constants));
+    }
     return description;
 }
 
@@ -150,10 +169,6 @@ typedef struct Cursor {
     uint32_t leaf, port, constant;
     json_t *constants; /* keyword -> value */
 } Cursor;
-
-static json_t *constant_value(const ConstantLeaf *constant) {
-    return json_loads(constant->json, JSON_DECODE_ANY, NULL);
-}
 
 static void skip_leaves(Cursor *cursor, uint32_t count) {
     const Program *program = cursor->program;
@@ -228,27 +243,18 @@ static json_t *describe_keywords(const Program *program, json_t *constants) {
     return kwargs;
 }
 
-static json_t *describe_output_constants(const Program *program) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < program->output_constants.count; i++) {
-        const ConstantLeaf *constant = &program->output_constants.items[i];
-        json_array_append_new(list,
-                              json_pack("[i, o]", (int)constant->leaf, constant_value(constant)));
-    }
-    return list;
-}
-
 static json_t *describe_program(Program *program, const ExportTarget *target,
                                 const ferry_export_config *config) {
     json_t *constants = json_object();
     json_t *kwargs = describe_keywords(program, constants);
-    return json_pack(
-        "{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "architecture",
-        program->architecture, "packages", "ferry", ferry_version(), "export_config",
-        describe_config(program, target, config), "export_dtype", ferry_dtype_name(program->dtype),
-        "export_device", "cpu", "kwargs", kwargs, "in_spec", text_of_tree(program->input_tree),
-        "out_spec", text_of_tree(program->output_tree), "in_constants", constants, "out_constants",
-        describe_output_constants(program), "ferry", describe_ferry(program, target, config));
+    return json_pack("{s:s, s:{s:s}, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "architecture",
+                     program->architecture, "packages", "ferry", ferry_version(), "export_config",
+                     describe_config(program, target, config), "export_dtype",
+                     ferry_dtype_name(program->dtype), "export_device", "cpu", "kwargs", kwargs,
+                     "in_spec", text_of_tree(program->input_tree), "out_spec",
+                     text_of_tree(program->output_tree), "in_constants", constants, "out_constants",
+                     describe_constants(&program->output_constants), "ferry",
+                     describe_ferry(program, target, config));
 }
 
 /* ---- reading ---- */

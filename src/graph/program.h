@@ -100,6 +100,8 @@ typedef struct ConstantLeaf {
     const char *json; /* "null", "true", "3", "0.5" or a quoted string */
 } ConstantLeaf;
 
+typedef VEC(ConstantLeaf) ConstantLeaves;
+
 /* Where a data-dependent symbol gets its value when the program runs. */
 typedef struct SymSource {
     const Sym *symbol;
@@ -123,7 +125,7 @@ typedef struct ferry_program {
     VEC(Port) inputs;
     VEC(Port) outputs;
     VEC(State) states;
-    VEC(ConstantLeaf) input_constants, output_constants;
+    ConstantLeaves input_constants, output_constants;
     VEC(SymSource) sources;   /* of the symbols that no input has */
     const Tree *input_tree;   /* of ((), {keyword: ...}) */
     const Tree *output_tree;  /* of what the model's forward returns */

@@ -25,7 +25,10 @@ def run(directory: Path, samples: list[dict]) -> list[dict]:
     ports, method = signature(directory), load(directory)
     results = []
     for sample in samples:
-        outputs = method.execute([torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]])
+        leaves = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
+        for place, value in ports["constants"]:
+            leaves.insert(place, None if isinstance(value, str) else value)
+        outputs = method.execute(leaves)
         results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
     return results
 

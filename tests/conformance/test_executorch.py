@@ -8,6 +8,7 @@ import executorch_runtime as et
 import pytest
 import support
 import torch
+import torch.utils._pytree as pytree
 from executorch.runtime import Runtime
 from safetensors.numpy import load_file
 from support import ROOT, compare, ferry
@@ -187,3 +188,34 @@ def test_channels_are_where_they_belong(tmp_path):
     for sample in (x, torch.randn(3, 3, 11, 5)):
         for result, wanted in zip(method.execute([sample]), model(sample)):
             assert torch.allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_bounds_of_a_traced_program_can_be_lowered(fixture, tmp_path):
+    source = fixture("llama") / "model.pt2"
+    shapes = "input_ids=batch:..4,seq:..32;attention_mask=batch:..4,seq:..32"
+    et.export(source, tmp_path / "out", "--dynamic-shapes", shapes)
+    assert et.load(tmp_path / "out").metadata.input_tensor_meta(0).sizes() == (4, 32)
+    done = ferry("export", source, "--to", "executorch", "-o", tmp_path / "no", "--dynamic-shapes", "input_ids=1,seq", status=None)
+    assert done.returncode != 0 and "input_ids" in done.stderr
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, x, scale=1.0, flag=False, times=1, mode="none", extra=None):
+        return (x * scale + times).neg() if flag else x
+
+
+def test_constants_are_inputs_as_the_tracer_has_them(tmp_path):
+    """Transformers' runner flattens all keywords, constants among them, and gives every leaf."""
+    x = torch.randn(2, 3)
+    keywords = {"scale": 0.5, "flag": True, "times": 3, "mode": "none", "extra": None}
+    torch.export.save(torch.export.export(Keywords(), (x,), keywords), tmp_path / "keywords.pt2")
+    directory = et.export(tmp_path / "keywords.pt2", tmp_path / "out")
+    metadata = json.loads((directory / "export.json").read_text())["components"]["model"]["metadata"]
+    assert metadata["in_constants"] == keywords
+    leaves, _ = pytree.tree_flatten(((x,), keywords))
+    method = et.load(directory)
+    result = method.execute([None if isinstance(leaf, str) else leaf for leaf in leaves])
+    assert torch.allclose(result[0], Keywords()(x, **keywords))
+    with pytest.raises(RuntimeError):
+        method.execute([x, 0.25, True, 3, None, None])
+    compare(et.run(directory, [{"x": x.numpy()}])[0], {"output": Keywords()(x, **keywords).numpy()})

@@ -348,6 +348,76 @@ def make_document():
     write("document", "spaces", b' [ 1 ,\r\n\t{ "a" : 2.0 } ] ')
 
 
+class Flat:
+    """A FlatBuffer, written parents first. Nodes: {slot: (size, number) or node}, text, (size, numbers), [nodes]."""
+
+    def __init__(self, identifier, gap, root):
+        self.bytes = bytearray(8 + gap)
+        self.bytes[4:8] = identifier
+        self.refer(0, root)
+
+    def pad(self, remainder=0):
+        while len(self.bytes) % 8 != remainder:
+            self.bytes.append(0)
+
+    def refer(self, place, node):
+        struct.pack_into("<I", self.bytes, place, self.add(node) - place)
+
+    def add(self, node):
+        if isinstance(node, dict):
+            return self.add_table(node)
+        self.pad(4)
+        place = len(self.bytes)
+        if isinstance(node, str):
+            self.bytes += struct.pack("<I", len(node)) + node.encode() + b"\0"
+        elif isinstance(node, tuple):
+            size, numbers = node
+            self.bytes += struct.pack("<I", len(numbers))
+            for number in numbers:
+                self.bytes += number.to_bytes(size, "little", signed=number < 0)
+        else:
+            self.bytes += struct.pack("<I", len(node)) + bytes(4 * len(node))
+            for i, item in enumerate(node):
+                self.refer(place + 4 + 4 * i, item)
+        return place
+
+    def add_table(self, fields):
+        slots = max(fields, default=-1) + 1
+        self.pad()
+        vtable = len(self.bytes)
+        self.bytes += struct.pack("<HH", 4 + 2 * slots, 8 + 8 * slots) + bytes(2 * slots)
+        self.pad()
+        table = len(self.bytes)
+        self.bytes += struct.pack("<i", table - vtable) + bytes(4 + 8 * slots)
+        for slot, field in fields.items():
+            place = 8 + 8 * slot
+            struct.pack_into("<H", self.bytes, vtable + 4 + 2 * slot, place)
+            if isinstance(field, tuple) and isinstance(field[1], int):
+                self.bytes[table + place : table + place + field[0]] = field[1].to_bytes(field[0], "little")
+            else:
+                self.refer(table + place, field)
+        return table
+
+
+def make_executorch():
+    def value(kind, content):
+        return {0: (1, kind), 1: content}
+
+    def tensor(constant):
+        return value(5, {0: (1, 6), 2: (4, [2, 3]), 3: (1, [0, 1]), 5: (4, constant), 6: {0: (4, 1)}})
+
+    values = [tensor(0), tensor(1), tensor(0), value(2, {0: (8, 1)}), value(7, {0: (8, [3, 3])}), value(1, {}),
+              value(3, {0: (1, 1)}), value(4, {0: (8, 0)}), value(6, {0: "tanh"}), value(10, {0: (4, [0, 1])}),
+              value(11, {0: (4, [-1, 2])})]
+    calls = [{0: (1, 1), 1: {0: (4, 0), 1: (4, [0, 1, 3, 2, 2])}}, {0: (1, 2), 1: {0: (4, 0), 1: (4, [0, 2])}}]
+    plan = {0: "forward", 2: values, 3: (4, [0]), 4: (4, [2]), 5: [{0: (4, []), 1: (4, []), 2: calls}],
+            6: [{0: "aten::add", 1: "out"}], 7: [{0: "XnnpackBackend", 1: {0: (1, 1), 1: (4, 1)}}], 8: (8, [0, 64])}
+    segments = [{0: (8, 0), 1: (8, 24)}, {0: (8, 32), 1: (8, 16)}, {0: (8, 48), 1: (8, 16)}]
+    root = {0: (4, 0), 1: [plan], 4: segments, 5: {0: (4, 0), 1: (8, [0, 0])}, 7: [{0: "w", 1: (4, 2)}]}
+    program = Flat(b"ET12", 32, root).bytes
+    base = (len(program) + 15) // 16 * 16
+    program[8:40] = b"eh00" + struct.pack("<IQQQ", 32, len(program), base, 64)
+    write("executorch", "program", bytes(program).ljust(base + 64, b"\0"))
 def openvino_net(*layers, constants=()):
     """A model as (type, opset, inputs, attributes) by layer; inputs are numbers of layers. Constants, lists of
     int64, come first; all inputs and the layers that nobody reads are its inputs and outputs."""
@@ -445,3 +515,4 @@ if __name__ == "__main__":
     make_pt2()
     make_openvino()
     make_pt2_writes()
+    make_executorch()

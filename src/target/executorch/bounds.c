@@ -2,9 +2,11 @@
  *
  * A dynamic size that nothing bounds gets a cap, as torch's exporter to ExecuTorch gives it: at least four
  * times its least value, four times what it was in the sample, and a floor that falls with the number n
- * of such sizes, 2^24 elements to the power 1/n, between 64 and 1024. Where memory for that would be more than the runtime should take at
- * once, the floor is halved until it is not, down to 4. What a program finds out while it runs is bounded by what it looks
- * at: there are no more nonzero elements than elements, and a part is no larger than the whole. */
+ * of such sizes, 2^24 elements to the power 1/n, between 64 and 1024. Where memory for that would be more
+ * than the runtime should take at once, floors are halved until it is not: first those of batches, down to
+ * 8, then the others, down to 64, then both, down to 4. What a program finds out while it runs is bounded
+ * by what it looks at: there are no more nonzero elements than elements, and a part is no larger than the
+ * whole. */
 #include "target/executorch/bounds.h"
 
 #include <math.h>
@@ -20,17 +22,43 @@ static bool needs_cap(const Program *program, const Sym *symbol) {
     return true;
 }
 
-int64_t bounds_first_floor(const Program *program) {
+/* Is the symbol the first size of an input, and nothing else? */
+static bool is_first(const Program *program, const Sym *symbol) {
+    bool first = false;
+    for (size_t i = 0; i < program->inputs.count; i++) {
+        const Value *value = program->inputs.items[i].value;
+        for (uint32_t d = 0; d < value->rank; d++) {
+            if (value->shape[d] == symbol && d > 0) return false;
+            first = first || value->shape[d] == symbol;
+        }
+    }
+    return first;
+}
+
+Floors bounds_floors(const Program *program) {
     uint32_t count = 0;
     for (size_t i = 0; i < program->symbols.symbols.count; i++) {
         count += needs_cap(program, program->symbols.symbols.items[i]);
     }
     int64_t floor = llround(pow(16777216.0, 1.0 / (count ? count : 1)));
-    return floor < 64 ? 64 : floor > 1024 ? 1024 : floor;
+    floor = floor < 64 ? 64 : floor > 1024 ? 1024 : floor;
+    return (Floors){floor, floor};
 }
 
-static int64_t limit_of(const Sym *symbol, int64_t floor) {
+static bool halve(int64_t *floor, int64_t least) {
+    if (*floor <= least) return false;
+    *floor = *floor / 2 < least ? least : *floor / 2;
+    return true;
+}
+
+bool bounds_shrink(Floors *floors) {
+    return halve(&floors->first, 8) || halve(&floors->other, 64) || halve(&floors->first, 4) ||
+           halve(&floors->other, 4);
+}
+
+static int64_t limit_of(const Program *program, const Sym *symbol, Floors floors) {
     if (symbol->upper < NO_BOUND) return symbol->upper;
+    int64_t floor = is_first(program, symbol) ? floors.first : floors.other;
     int64_t least = symbol->lower > symbol->sample ? symbol->lower : symbol->sample;
     least = least > NO_BOUND / 4 ? NO_BOUND : 4 * least;
     return least > floor ? least : floor;
@@ -69,12 +97,12 @@ static void bound_by_node(Bounds *bounds, const Program *program, const Node *no
     }
 }
 
-bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t floor) {
+bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, Floors floors) {
     size_t count = program->symbols.symbols.count;
     *bounds = (Bounds){.arena = arena, .limits = ARENA_ARRAY(arena, int64_t, count)};
     if (!bounds->limits) return false;
     for (size_t i = 0; i < count; i++) {
-        bounds->limits[i] = limit_of(program->symbols.symbols.items[i], floor);
+        bounds->limits[i] = limit_of(program, program->symbols.symbols.items[i], floors);
     }
     for (const Node *node = program->first; node; node = node->next) {
         bound_by_node(bounds, program, node);
@@ -82,10 +110,10 @@ bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t f
     return true;
 }
 
-bool bounds_fix(Program *program, int64_t floor, Buffer *text) {
+bool bounds_fix(Program *program, Floors floors, Buffer *text) {
     Arena scratch = {0};
     Bounds bounds;
-    bool made = bounds_init(&bounds, program, &scratch, floor);
+    bool made = bounds_init(&bounds, program, &scratch, floors);
     for (size_t i = 0; made && i < program->symbols.symbols.count; i++) {
         const Sym *symbol = program->symbols.symbols.items[i];
         bool capped = needs_cap(program, symbol);

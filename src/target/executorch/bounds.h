@@ -4,7 +4,11 @@
 
 #include "graph/program.h"
 
-enum { BOUNDS_LEAST_FLOOR = 4 };
+/* What sizes without a bound are planned for at least: first dimensions of inputs, which are batches
+ * mostly, and others. */
+typedef struct Floors {
+    int64_t first, other;
+} Floors;
 
 typedef struct Bounds {
     Arena *arena;
@@ -12,17 +16,18 @@ typedef struct Bounds {
     Map known;       /* Sym -> its range; to be freed */
 } Bounds;
 
-/* The cap to try first for sizes without a bound. */
-int64_t bounds_first_floor(const Program *program);
+/* The floors to try first, and the next smaller ones; false when there are none. */
+Floors bounds_floors(const Program *program);
+bool bounds_shrink(Floors *floors);
 
-/* With this cap; false when memory is exhausted. */
-bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, int64_t floor);
+/* With these floors; false when memory is exhausted. */
+bool bounds_init(Bounds *bounds, const Program *program, Arena *arena, Floors floors);
 
 /* The largest value of an expression; INT64_MAX when it does not fit. */
 int64_t bounds_upper(Bounds *bounds, const Sym *sym);
 
 /* Make the limits the bounds of the program's symbols; `text` says which sizes of inputs were given one.
  * False when memory is exhausted. */
-bool bounds_fix(Program *program, int64_t floor, Buffer *text);
+bool bounds_fix(Program *program, Floors floors, Buffer *text);
 
 #endif

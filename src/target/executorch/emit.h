@@ -69,7 +69,7 @@ typedef struct Pte {
     Map known;                   /* scalars, lists, sizes and operators that exist already */
     PteValue *values;            /* by value id, plus 1; 0: none yet */
     bool *is_output;             /* by value id */
-    PteValue *outputs;           /* of the program */
+    PteValue *inputs, *outputs;  /* of the program; inputs for every leaf of the arguments */
     const Dimension *dimensions; /* by symbol */
     Bounds bounds;
     uint64_t planned; /* bytes of the arena */

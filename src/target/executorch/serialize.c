@@ -128,15 +128,6 @@ static FlatRef make_named(Pte *p, FlatBuilder *b, size_t index) {
 
 /* ---- the program ---- */
 
-static FlatRef inputs(Pte *p, FlatBuilder *b) {
-    const Program *program = p->program;
-    PteValue *numbers = ARENA_ARRAY(&p->arena, PteValue, program->inputs.count);
-    for (size_t i = 0; numbers && i < program->inputs.count; i++) {
-        numbers[i] = pte_value(p, program->inputs.items[i].value);
-    }
-    return flat_vector(b, numbers, sizeof *numbers, numbers ? program->inputs.count : 0);
-}
-
 static FlatRef plan(Pte *p, FlatBuilder *b) {
     const int64_t buffers[] = {0, (int64_t)p->planned};
     FlatRef instructions = tables(p, b, p->instructions.count, make_instruction);
@@ -145,13 +136,14 @@ static FlatRef plan(Pte *p, FlatBuilder *b) {
         FLAT_TABLE(b, FLAT_REF(0, nothing), FLAT_REF(1, nothing), FLAT_REF(2, instructions));
     FlatRef chains = flat_refs(b, &chain, 1);
     FlatRef values = tables(p, b, p->slots.count, make_value);
-    FlatRef given = inputs(p, b);
+    FlatRef inputs = flat_vector(b, p->inputs, sizeof *p->inputs,
+                                 p->program->inputs.count + p->program->input_constants.count);
     FlatRef outputs = flat_vector(b, p->outputs, sizeof *p->outputs, p->program->outputs.count);
     FlatRef operators = tables(p, b, p->operators.count, make_operator);
     FlatRef delegates = tables(p, b, p->delegates.count, make_delegate);
     FlatRef sizes = flat_vector(b, buffers, sizeof *buffers, 2);
     FlatRef name = flat_string(b, "forward");
-    return FLAT_TABLE(b, FLAT_REF(0, name), FLAT_REF(2, values), FLAT_REF(3, given),
+    return FLAT_TABLE(b, FLAT_REF(0, name), FLAT_REF(2, values), FLAT_REF(3, inputs),
                       FLAT_REF(4, outputs), FLAT_REF(5, chains), FLAT_REF(6, operators),
                       FLAT_REF(7, delegates), FLAT_REF(8, sizes));
 }

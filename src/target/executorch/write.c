@@ -58,14 +58,35 @@ static uint64_t align(uint64_t offset, uint64_t alignment) {
 
 /* ---- instructions ---- */
 
+static PteValue add_input(Pte *p, const Value *input) {
+    PteValue value = pte_output(p, input);
+    if (p->status != FERRY_OK) return 0;
+    Slot *slot = &p->slots.items[value];
+    slot->unplanned = p->options->unplanned_inputs;
+    slot->used = true;
+    return value;
+}
+
+/* A keyword that the program was traced with: the runtime asks for the same value again. It has no
+ * strings, in whose place it takes None. */
+static PteValue add_constant(Pte *p, const char *json) {
+    char *end;
+    if (strcmp(json, "true") == 0 || strcmp(json, "false") == 0) return pte_bool(p, *json == 't');
+    if (*json == 'n' || *json == '"') return pte_null(p);
+    if (!strpbrk(json, ".eEN")) return pte_int(p, strtoll(json, &end, 10));
+    return pte_double(p, strtod(json, &end));
+}
+
+/* Every leaf of the arguments is an input: a tensor or a constant. */
 static void add_inputs(Pte *p) {
     const Program *program = p->program;
-    for (size_t i = 0; i < program->inputs.count && p->status == FERRY_OK; i++) {
-        PteValue value = pte_output(p, program->inputs.items[i].value);
-        if (p->status != FERRY_OK) return;
-        Slot *slot = &p->slots.items[value];
-        slot->unplanned = p->options->unplanned_inputs;
-        slot->used = true;
+    size_t port = 0, constant = 0, count = program->inputs.count + program->input_constants.count;
+    for (size_t leaf = 0; leaf < count && p->status == FERRY_OK; leaf++) {
+        bool fixed = constant < program->input_constants.count &&
+                     (program->input_constants.items[constant].leaf == leaf ||
+                      port == program->inputs.count);
+        p->inputs[leaf] = fixed ? add_constant(p, program->input_constants.items[constant++].json)
+                                : add_input(p, program->inputs.items[port++].value);
     }
 }
 
@@ -231,17 +252,19 @@ static ferry_status write_file(Pte *p, const Layout *layout, unsigned char *byte
     return write_weights(p, layout, base, file);
 }
 
-static bool prepare(Pte *p, int64_t floor) {
+static bool prepare(Pte *p, Floors floors) {
     Program *program = p->program;
     p->values = ARENA_ARRAY(&p->arena, PteValue, program->value_count);
+    p->inputs =
+        ARENA_ARRAY(&p->arena, PteValue, program->inputs.count + program->input_constants.count);
     p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
     p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
     p->dimensions = signature_dimensions(program, &p->arena);
     for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
         p->is_output[program->outputs.items[i].value->id] = true;
     }
-    return p->values && p->is_output && p->outputs && p->dimensions &&
-           bounds_init(&p->bounds, program, &p->arena, floor);
+    return p->values && p->inputs && p->is_output && p->outputs && p->dimensions &&
+           bounds_init(&p->bounds, program, &p->arena, floors);
 }
 
 static bool exhausted(const Pte *p) {
@@ -264,10 +287,10 @@ static void pte_free(Pte *p) {
 }
 
 /* The memory that the program takes with this cap, in kernels: delegates take theirs beside the plan. */
-static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, ferry_error *error) {
+static ferry_status measure(Program *program, Floors floors, uint64_t *bytes, ferry_error *error) {
     const ExecutorchOptions options = {0};
     Pte p = {.program = program, .options = &options, .error = error};
-    if (prepare(&p, floor)) add_instructions(&p);
+    if (prepare(&p, floors)) add_instructions(&p);
     if (exhausted(&p)) pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory");
     *bytes = p.planned;
     pte_free(&p);
@@ -277,14 +300,12 @@ static ferry_status measure(Program *program, int64_t floor, uint64_t *bytes, fe
 ferry_status executorch_bound(Program *program, const char **caps, ferry_error *error) {
     Buffer text = {0};
     uint64_t bytes;
-    int64_t floor = bounds_first_floor(program);
+    Floors floors = bounds_floors(program);
     *caps = NULL;
-    for (;;) {
-        TRY(measure(program, floor, &bytes, error));
-        if (bytes <= PLANNED_LIMIT || floor == BOUNDS_LEAST_FLOOR) break;
-        floor = floor / 2 < BOUNDS_LEAST_FLOOR ? BOUNDS_LEAST_FLOOR : floor / 2;
-    }
-    if (!bounds_fix(program, floor, &text)) program->arena.failed = true;
+    do {
+        TRY(measure(program, floors, &bytes, error));
+    } while (bytes > PLANNED_LIMIT && bounds_shrink(&floors));
+    if (!bounds_fix(program, floors, &text)) program->arena.failed = true;
     if (text.length) *caps = arena_string(&program->arena, buffer_string(&text));
     buffer_free(&text);
     return program_health(program, error);
@@ -296,7 +317,7 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     FlatBuilder builder = {0};
     Layout layout = {0};
     unsigned char *bytes = NULL;
-    if (prepare(&p, 0)) add_instructions(&p);
+    if (prepare(&p, (Floors){0})) add_instructions(&p);
     if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
         bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
     }
