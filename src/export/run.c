@@ -81,6 +81,16 @@ static ferry_status run_openvino(ferry_exported *exported, const ferry_tensors *
     return openvino_run(exported->openvino_session, inputs, outputs, error);
 }
 
+/* ExecuTorch does not survive a kernel that is called with arguments of other kinds: the program is read
+ * first, and the runtime gets it when it is sound, or is more than ferry understands. */
+static ferry_status check_executorch(ferry_exported *exported, ferry_error *error) {
+    ferry_error problem = {0};
+    ferry_status status = exported_program(exported, &problem);
+    if (status == FERRY_OK || status == FERRY_UNSUPPORTED) return FERRY_OK;
+    if (error) *error = problem;
+    return status;
+}
+
 static ferry_status open_executorch(ferry_exported *exported, const ferry_run_config *config,
                                     ferry_error *error) {
     const char *path;
@@ -89,6 +99,7 @@ static ferry_status open_executorch(ferry_exported *exported, const ferry_run_co
     if (exported->executorch_session) return FERRY_OK;
     TRY(saved_path(exported, &path, error));
     if (!exported->executorch) TRY(executorch_load(config->library, &exported->executorch, error));
+    TRY(check_executorch(exported, error));
     const char **names = ARENA_ARRAY(&manifest->arena, const char *, inputs + outputs);
     if (!names) return error_memory(error, path, 0);
     for (size_t i = 0; i < inputs; i++) names[i] = manifest->inputs[i].name;

@@ -43,6 +43,9 @@ void keep_log(et_timestamp_t, et_pal_log_level_t level, const char *, const char
     if (logged) return;
     logged = true;
     snprintf(message, sizeof message, "%.*s", (int)length, text);
+    for (char *next = message; *next; next++) {
+        if (*next < ' ' || *next > '~') *next = '?';
+    }
 }
 
 int fail(Error error) {
@@ -163,6 +166,19 @@ Error describe(const Result<Tag> &tag, const Result<TensorInfo> &info, EtTensor 
     return Error::Ok;
 }
 
+/* Inputs that are no tensors must have the values that the program has for them. */
+Error set_constants(EtMethod &m) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* there is no other way to their values */
+    for (size_t i = 0; i < m.given.size(); i++) {
+        const EValue value = m.method->get_input(i);
+        Error error = value.isTensor() ? Error::Ok : m.method->set_input(value, i);
+        if (error != Error::Ok) return error;
+    }
+#pragma GCC diagnostic pop
+    return Error::Ok;
+}
+
 Error set_input(EtMethod &m, uint32_t index, const EtTensor &tensor) {
     Given &given = m.given.at(index);
     if (tensor.rank > ET_MAX_RANK) return Error::InvalidArgument;
@@ -272,7 +288,8 @@ int ferry_et_bind_output(EtMethod *method, uint32_t index, void *data, uint64_t 
 
 int ferry_et_run(EtMethod *method) {
     return guarded([&] {
-        Error error = method->method->execute();
+        Error error = set_constants(*method);
+        if (error == Error::Ok) error = method->method->execute();
         method->scratch->reset();
         return error;
     });

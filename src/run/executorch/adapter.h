@@ -18,7 +18,7 @@ typedef struct EtMethod EtMethod; /* a loaded program, ready to run */
 typedef struct EtTensor {
     void *data;
     uint64_t bytes; /* of the declared sizes, which are the largest */
-    int32_t dtype;  /* ExecuTorch's number; -1: no tensor */
+    int32_t dtype;  /* ExecuTorch's number; -1: no tensor, but a constant of the program */
     int32_t planned; /* its memory is the program's own */
     uint32_t rank;
     int32_t sizes[ET_MAX_RANK];

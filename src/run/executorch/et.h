@@ -25,6 +25,7 @@ struct ExecuTorchSession {
     EtMethod *method;
     ExecuTorchNames names;
     EtTensor *inputs, *outputs; /* as declared */
+    uint32_t *places;           /* of the inputs, among which are constants */
 };
 
 /* FERRY_OK for 0. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>". */

@@ -24,22 +24,40 @@ static ferry_status check_tensor(const ExecuTorchSession *session, const EtTenso
                      tensor->rank, tensor->dtype, FERRY_MAX_RANK);
 }
 
+/* The inputs that are tensors, and how many there are. */
+static ferry_status find_inputs(ExecuTorchSession *session, size_t *count, ferry_error *error) {
+    const ExecuTorch *runtime = session->runtime;
+    uint32_t all = runtime->api.input_count(session->method);
+    session->inputs = ARENA_ARRAY(&session->arena, EtTensor, all);
+    session->places = ARENA_ARRAY(&session->arena, uint32_t, all);
+    if (session->arena.failed) return error_memory(error, session->path, 0);
+    for (uint32_t i = 0; i < all; i++) {
+        int failed = runtime->api.describe_input(session->method, i, &session->inputs[*count]);
+        TRY(et_check(runtime, failed, session->path, "cannot read the inputs", error));
+        if (session->inputs[*count].dtype >= 0) session->places[(*count)++] = i;
+    }
+    return FERRY_OK;
+}
+
 static ferry_status read_signature(ExecuTorchSession *session, ferry_error *error) {
     const ExecuTorch *runtime = session->runtime;
     const ExecuTorchNames *names = &session->names;
-    size_t inputs = runtime->api.input_count(session->method);
+    size_t inputs = 0;
+    TRY(find_inputs(session, &inputs, error));
     size_t outputs = runtime->api.output_count(session->method);
+    if (!names->input_count && !names->output_count) {
+        return error_set(error, FERRY_UNSUPPORTED, session->path,
+                         "export.json does not name the inputs and outputs of the program, as that of an "
+                         "export by ferry does");
+    }
     if (inputs != names->input_count || outputs != names->output_count) {
         return error_set(error, FERRY_BAD_FORMAT, session->path,
                          "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",
                          names->input_count, names->output_count, inputs, outputs);
     }
-    session->inputs = ARENA_ARRAY(&session->arena, EtTensor, inputs);
     session->outputs = ARENA_ARRAY(&session->arena, EtTensor, outputs);
     if (session->arena.failed) return error_memory(error, session->path, 0);
     for (uint32_t i = 0; i < inputs; i++) {
-        int failed = runtime->api.describe_input(session->method, i, &session->inputs[i]);
-        TRY(et_check(runtime, failed, names->inputs[i], "cannot read the input", error));
         TRY(check_tensor(session, &session->inputs[i], names->inputs[i], error));
     }
     for (uint32_t i = 0; i < outputs; i++) {
@@ -101,7 +119,7 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index, const 
         }
         given.sizes[d] = (int32_t)tensor->shape[d];
     }
-    return et_check(runtime, runtime->api.set_input(session->method, index, &given), name,
+    return et_check(runtime, runtime->api.set_input(session->method, session->places[index], &given), name,
                     "ExecuTorch refused the tensor", error);
 }
 

@@ -21,22 +21,40 @@ static const Sym *input_size(Reader *r, const ferry_port *port, const PteSlot *s
     return sym_symbol(symbols, port->shape[d], 0, SYM_UNBOUNDED);
 }
 
-static void read_input(Reader *r, size_t index) {
-    const ferry_port *port = r->ports->input_count ? &r->ports->inputs[index] : NULL;
+/* Input `index`, number `number` among the tensors. */
+static void read_input(Reader *r, PteSlot *slot, uint32_t index, size_t number) {
+    const ferry_port *port = r->ports->input_count ? &r->ports->inputs[number] : NULL;
     const Sym *sizes[FERRY_MAX_RANK];
-    PteSlot *slot = pte_read_kind(r, flat_item(&r->f.inputs, index), SLOT_TENSOR);
-    if (!slot) return;
     if (port && (port->rank != slot->rank || port->dtype != slot->dtype)) {
         pte_read_bad(r, "export.json says that the input \"%s\" has rank %zu and dtype %s; the program has "
                    "rank %u and %s", port->name, port->rank, ferry_dtype_name(port->dtype), slot->rank,
                    ferry_dtype_name(slot->dtype));
         return;
     }
-    for (uint32_t d = 0; d < slot->rank; d++) sizes[d] = input_size(r, port, slot, index, d);
+    for (uint32_t d = 0; d < slot->rank; d++) sizes[d] = input_size(r, port, slot, number, d);
     const char *name = port ? arena_string(&r->b.program->arena, port->name)
-                            : arena_format(&r->b.program->arena, "input_%zu", index);
+                            : arena_format(&r->b.program->arena, "input_%zu", number);
     Value *value = build_input(&r->b, name, slot->dtype, slot->rank, sizes);
     if (reader_ok(r)) pte_read_give(r, flat_item(&r->f.inputs, index), value);
+}
+
+/* Inputs that are no tensors are what the program was made with, and so are their values. */
+static void read_inputs(Reader *r) {
+    const PtePorts *ports = r->ports;
+    size_t count = 0, read = 0;
+    for (uint32_t i = 0; i < r->f.inputs.count && reader_ok(r); i++) {
+        const PteSlot *slot = pte_read_slot(r, flat_item(&r->f.inputs, i));
+        count += slot && slot->kind == SLOT_TENSOR;
+    }
+    bool named = ports->input_count > 0;
+    if (named && (ports->input_count != count || ports->output_count != r->f.outputs.count)) {
+        pte_read_bad(r, "export.json names %zu inputs and %zu outputs, the program has %zu and %u",
+                     ports->input_count, ports->output_count, count, r->f.outputs.count);
+    }
+    for (uint32_t i = 0; i < r->f.inputs.count && reader_ok(r); i++) {
+        PteSlot *slot = pte_read_slot(r, flat_item(&r->f.inputs, i));
+        if (slot && slot->kind == SLOT_TENSOR) read_input(r, slot, i, read++);
+    }
 }
 
 /* ---- instructions ---- */
@@ -93,19 +111,10 @@ static void read_output(Reader *r, size_t index) {
 
 /* ---- the program ---- */
 
-static bool check_ports(Reader *r) {
-    const PtePorts *ports = r->ports;
-    bool named = ports->input_count > 0;
-    if (!named) return true;
-    if (ports->input_count == r->f.inputs.count && ports->output_count == r->f.outputs.count) return true;
-    return pte_read_bad(r, "export.json names %zu inputs and %zu outputs, the program has %u and %u",
-                      ports->input_count, ports->output_count, r->f.inputs.count, r->f.outputs.count);
-}
-
 static void read_program(Reader *r) {
-    if (!pte_read_slots(r) || !check_ports(r)) return;
+    if (!pte_read_slots(r)) return;
     if (r->f.outputs.count == 0) pte_read_bad(r, "the program has no output");
-    for (size_t i = 0; i < r->f.inputs.count && reader_ok(r); i++) read_input(r, i);
+    read_inputs(r);
     for (size_t i = 0; i < r->f.instructions.count && reader_ok(r); i++) read_instruction(r, i);
     for (size_t i = 0; i < r->f.outputs.count && reader_ok(r); i++) read_output(r, i);
     if (!reader_ok(r)) return;
@@ -114,7 +123,7 @@ static void read_program(Reader *r) {
     if (r->arena.failed || r->places.failed || r->weights.failed) pte_read_memory(r);
 }
 
-/* A failure of the builder, with the file that it is about. */
+/* A failure of the builder, with the file that it is about: what it cannot make sense of may be sound. */
 static void explain(Reader *r, ferry_error *error) {
     if (r->told || !error) {
         if (error) *error = r->problem;
@@ -122,7 +131,7 @@ static void explain(Reader *r, ferry_error *error) {
     }
     ferry_error problem = r->problem;
     ferry_status status = r->b.status;
-    if (status == FERRY_INVALID_ARGUMENT || status == FERRY_INTERNAL) status = FERRY_BAD_FORMAT;
+    if (status == FERRY_INVALID_ARGUMENT || status == FERRY_BAD_FORMAT) status = FERRY_UNSUPPORTED;
     r->b.status = error_set(error, status, r->f.file->path, "%.900s", problem.message);
 }
 

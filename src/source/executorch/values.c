@@ -215,7 +215,7 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
     PteSlot *slot = pte_read_kind(r, index, SLOT_TENSOR);
     if (!slot || !reader_ok(r)) return;
     if (slot->value || slot->constant) {
-        pte_read_unsupported(r, "the tensor %" PRIu64 " is written a second time", index);
+        pte_read_bad(r, "the tensor %" PRIu64 " is written a second time", index);
     } else if (!fits(slot, value)) {
         Buffer text = {0};
         value_print_type(&text, value);
