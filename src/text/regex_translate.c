@@ -3,7 +3,7 @@
  *   \s \d \w \h and their opposites        Unicode properties that PCRE2 defines otherwise
  *   \p{Han}, \p{Letter}, \p{^L}            scripts, long names of categories, negation
  *   [[:alpha:]]                            Unicode properties
- *   [a[b]]                                 classes in classes: the union
+ *   [a[b]], [a&&b]                         unions and intersections of classes
  *   X{1,3}+                                repeats the repetition; possessive in PCRE2
  *   X{,3}                                  X{0,3}
  *   (?m)                                   (?s)
@@ -17,7 +17,9 @@
 #include <string.h>
 
 #define SPACE "\\p{White_Space}"
-#define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* Oniguruma counts the superscripts and fractions of Latin-1 as parts of words. */
+#define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+#define GRAPH "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}"
 
 enum { MAX_GROUPS = 256 };
 
@@ -43,6 +45,8 @@ static void take(Translation *t) {
 
 /* ---- properties ---- */
 
+enum { POSIX_NAMES = 11 }; /* the first of them are also names in brackets */
+
 static const char *const names[][2] = {
     {"alnum", "\\p{Alphabetic}\\p{Nd}"},
     {"alpha", "\\p{Alphabetic}"},
@@ -52,6 +56,9 @@ static const char *const names[][2] = {
     {"upper", "\\p{Uppercase}"},
     {"word", WORD},
     {"xdigit", "0-9A-Fa-f"},
+    {"punct", "\\p{P}\\p{S}"},
+    {"graph", GRAPH},
+    {"print", GRAPH "\\p{Zs}"},
     {"letter", "\\p{L}"},
     {"casedletter", "\\p{L&}"},
     {"uppercaseletter", "\\p{Lu}"},
@@ -155,69 +162,90 @@ static void take_escape(Translation *t) {
 
 /* ---- classes ---- */
 
+enum { MAX_NESTING = 8 };
+
+/* A class, or a part of one: what fits into one pair of PCRE2's brackets, and what does not, as
+ * alternatives. */
+typedef struct Union {
+    Buffer items;
+    Buffer others; /* "|[^\w]|..." */
+} Union;
+
+static void free_union(Union *u) {
+    buffer_free(&u->items);
+    buffer_free(&u->others);
+}
+
 /* A single property can be negated where it stands. */
 static bool is_single(const char *set) {
-    return *set == '\\' && strchr(set, '}') && !strchr(set, '}')[1];
+    return strncmp(set, "\\p{", 3) == 0 && !strchr(set, '}')[1];
 }
 
-static void put_negated_single(Translation *t, const char *set) {
-    put(t, "\\P");
-    put(t, set + 2);
-}
-
-/* A set in a class. The opposite of several properties cannot stand there; it is kept in `*without`. */
-static void put_set(Translation *t, const char *set, bool negated, const char **without) {
+static void put_set(Union *u, const char *set, bool negated) {
     if (!negated)
-        put(t, set);
+        buffer_text(&u->items, set);
     else if (is_single(set))
-        put_negated_single(t, set);
-    else if (*without && *without != set)
-        t->problem = "two negated sets in one class";
+        buffer_format(&u->items, "\\P%s", set + 2);
     else
-        *without = set;
+        buffer_format(&u->others, "|[^%s]", set);
 }
 
-static void take_posix(Translation *t, const char **without) {
-    const char *name = t->at + 2, *end = strstr(name, ":]");
-    bool negated = *name == '^';
-    name += negated;
-    for (size_t i = 0; i < 8; i++) {
-        if (strncmp(names[i][0], name, (size_t)(end - name)) == 0 &&
-            names[i][0][end - name] == '\0') {
-            put_set(t, names[i][1], negated, without);
-            t->at = end + 2;
-            return;
-        }
-    }
-    buffer_append(t->out, t->at, (size_t)(end + 2 - t->at));
-    t->at = end + 2;
-}
-
-static bool is_posix(const char *at) {
-    if (at[0] != '[' || at[1] != ':') return false;
+/* The length of [:alpha:] or [:^alpha:] at `at`, or 0. */
+static size_t posix_length(const char *at) {
+    if (at[0] != '[' || at[1] != ':') return 0;
     const char *p = at + 2;
     p += *p == '^';
     while (islower((unsigned char)*p)) p++;
-    return p[0] == ':' && p[1] == ']';
+    return p[0] == ':' && p[1] == ']' ? (size_t)(p + 2 - at) : 0;
 }
 
-/* The items of a class up to its end; `t->at` is behind the bracket. */
-static void take_items(Translation *t, const char **without, int depth) {
+static void take_posix(Translation *t, Union *u, size_t length) {
+    bool negated = t->at[2] == '^';
+    const char *name = t->at + 2 + negated;
+    size_t name_length = length - 4 - negated;
+    for (size_t i = 0; i < POSIX_NAMES; i++) {
+        if (strlen(names[i][0]) == name_length && !strncmp(names[i][0], name, name_length)) {
+            put_set(u, names[i][1], negated);
+            t->at += length;
+            return;
+        }
+    }
+    buffer_append(&u->items, t->at, length);
+    t->at += length;
+}
+
+static void take_class(Translation *t, Buffer *out, int depth);
+
+/* A class in a class. */
+static void take_inner(Translation *t, Union *u, int depth) {
+    Buffer inner = {0};
+    take_class(t, &inner, depth + 1);
+    const char *text = buffer_string(&inner);
+    if (text[0] == '[' && text[1] != '^')
+        buffer_append(&u->items, text + 1, inner.length - 2);
+    else
+        buffer_format(&u->others, "|%s", text);
+    u->items.failed |= inner.failed;
+    buffer_free(&inner);
+}
+
+/* Up to the end of the class, or to "&&". */
+static void take_union(Translation *t, Union *u, bool first, int depth) {
     char buffer[96];
-    bool first = true, negated = false;
+    bool negated = false;
+    Buffer *outer = t->out;
+    t->out = &u->items;
     for (; *t->at && !t->problem && (*t->at != ']' || first); first = false) {
-        if (is_posix(t->at)) {
-            take_posix(t, without);
+        size_t posix = posix_length(t->at);
+        if (t->at[0] == '&' && t->at[1] == '&') break;
+        if (posix) {
+            take_posix(t, u, posix);
         } else if (*t->at == '[') {
-            t->at++;
-            if (*t->at == '^' || depth == 8) t->problem = "a negated class in a class";
-            take_items(t, without, depth + 1);
-        } else if (t->at[0] == '&' && t->at[1] == '&') {
-            t->problem = "an intersection of classes";
+            take_inner(t, u, depth);
         } else if (*t->at == '\\') {
             const char *set = escaped_set(t, &negated, buffer);
             if (set)
-                put_set(t, set, negated, without);
+                put_set(u, set, negated);
             else
                 take_escape(t);
         } else if (*t->at == ']') {
@@ -227,36 +255,57 @@ static void take_items(Translation *t, const char **without, int depth) {
             take(t);
         }
     }
-    if (*t->at)
+    t->out = outer;
+}
+
+/* What matches one character of a union. */
+static void put_union(Buffer *out, const Union *u) {
+    if (!u->others.length)
+        buffer_format(out, "[%s]", buffer_string(&u->items));
+    else if (!u->items.length)
+        buffer_format(out, "(?:%s)", buffer_string(&u->others) + 1);
+    else
+        buffer_format(out, "(?:[%s]%s)", buffer_string(&u->items), buffer_string(&u->others));
+    out->failed |= u->items.failed || u->others.failed;
+}
+
+/* A class at `t->at`: parts joined by "&&", all of which must hold. */
+static void take_class(Translation *t, Buffer *out, int depth) {
+    Buffer all = {0}, last = {0};
+    if (depth == MAX_NESTING) {
+        t->problem = "classes nested too deeply";
+        return;
+    }
+    t->at++;
+    bool negated = *t->at == '^', simple = true;
+    t->at += negated;
+    for (bool first = true; first || (t->at[0] == '&' && t->at[1] == '&'); first = false) {
+        Union u = {0};
+        if (!first) t->at += 2;
+        take_union(t, &u, first, depth);
+        if (!u.items.length && !u.others.length) t->problem = "an empty class";
+        simple = simple && first && !u.others.length;
+        if (!first) buffer_format(&all, "(?=%s)", buffer_string(&last));
+        last.length = 0;
+        put_union(&last, &u);
+        free_union(&u);
+        if (t->problem) break;
+    }
+    buffer_text(&all, buffer_string(&last));
+    const char *text = buffer_string(&all);
+    if (simple && negated)
+        buffer_format(out, "[^%s", text + 1);
+    else if (negated)
+        buffer_format(out, "(?:(?!%s)(?s:.))", text);
+    else
+        buffer_format(out, simple ? "%s" : "(?:%s)", text);
+    if (*t->at == ']')
         t->at++;
     else if (!t->problem)
         t->problem = "a class that does not end";
-}
-
-static void take_class(Translation *t) {
-    size_t start = t->out->length;
-    const char *without = NULL;
-    t->at++;
-    bool negated = *t->at == '^';
-    t->at += negated;
-    put(t, negated ? "[^" : "[");
-    size_t items = t->out->length;
-    take_items(t, &without, 0);
-    bool empty = t->out->length == items;
-    put(t, "]");
-    if (!without || t->out->failed) return;
-    /* [a\W] is (?:[a]|[^\w]), and [^a\W] is (?:(?![a])[\w]). */
-    Buffer rest = {0};
-    buffer_append(&rest, t->out->bytes + items, t->out->length - items);
-    t->out->length = start;
-    if (empty)
-        buffer_format(t->out, "[%s%s]", negated ? "" : "^", without);
-    else if (negated)
-        buffer_format(t->out, "(?:(?![%s)[%s])", buffer_string(&rest), without);
-    else
-        buffer_format(t->out, "(?:[%s|[^%s])", buffer_string(&rest), without);
-    t->out->failed |= rest.failed;
-    buffer_free(&rest);
+    out->failed |= all.failed || last.failed;
+    buffer_free(&all);
+    buffer_free(&last);
 }
 
 /* ---- the rest ---- */
@@ -344,7 +393,7 @@ const char *regex_translate(const char *pattern, Buffer *out) {
         } else {
             t.atom = out->length;
             if (*t.at == '[')
-                take_class(&t);
+                take_class(&t, out, 0);
             else if (*t.at == '\\')
                 take_set_or_escape(&t);
             else
