@@ -52,14 +52,14 @@ static void put_token(ferry_tokenizer *t, const Piece *piece, Token token, const
     const Span *spans = t->work.line.spans + piece->begin;
     Encoded encoded = {.id = token.id, .second = t->post.ends.count > 0};
     encoded.type = encoded.second;
-    if (token.end <= piece->end - piece->begin && token.begin < token.end)
-        encoded.span = (Span){spans[token.begin].begin, spans[token.end - 1].end};
-    else
-        encoded.span = (Span){token.begin, token.end};
+    /* Affixes that fell back to bytes stand for nothing in the text. */
+    uint32_t length = piece->end - piece->begin;
+    uint32_t begin = token.begin < length ? token.begin : length - 1;
+    uint32_t end = token.end < length ? token.end : length;
+    encoded.span = (Span){spans[begin].begin, spans[end > begin ? end - 1 : begin].end};
     if (t->trims) {
-        size_t length = token.end - token.begin;
-        if (!text) text = vocab_text(&t->model->vocab, token.id);
-        count_blanks(text ? text : "", token.is_text ? length : text ? strlen(text) : 0, &encoded);
+        const char *called = text ? text : vocab_text(&t->model->vocab, token.id);
+        count_blanks(called, text ? token.end - token.begin : strlen(called), &encoded);
     }
     VEC_PUSH(&t->post.tokens, encoded);
 }

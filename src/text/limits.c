@@ -27,8 +27,8 @@ void padding_read(Settings *settings, const Doc *doc, Padding *out) {
     out->multiple = setting_size_or(settings, doc, "pad_to_multiple_of", 0);
     out->id = (uint32_t)setting_size(settings, doc, "pad_id");
     out->type = (uint32_t)setting_size(settings, doc, "pad_type_id");
-    if (out->length > 1 << 24 || out->multiple > 1 << 24)
-        setting_fail(settings, FERRY_UNSUPPORTED, "lengths go up to %d", 1 << 24);
+    if (out->length > 1 << 20 || out->multiple > 1 << 20)
+        setting_fail(settings, FERRY_UNSUPPORTED, "lengths go up to %d", 1 << 20);
 }
 
 /* Of a pair that is cut to `max`: the lengths of both. */

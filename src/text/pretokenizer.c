@@ -200,7 +200,10 @@ static void read_whitespace(Settings *settings, const Doc *doc, PreTokenizer ***
     (void)doc;
     PreTokenizer *p = add(settings, end, apply_regex);
     if (!p) return;
-    p->regex = regex_new(settings, "[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+");
+        /* A word of Unicode's regular expressions, with its joiners, or what is neither that nor blank. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
+    p->regex = regex_new(settings, "[" WORD "]+|[^\\s" WORD "]+");
+#undef WORD
     p->behavior = SPLIT_REMOVED;
     p->invert = true;
 }

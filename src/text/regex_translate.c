@@ -1,6 +1,6 @@
 /* From Oniguruma's Ruby syntax to PCRE2's. The same in both: most of it. Different:
  *
- *   \s \d \w \h and their opposites        Unicode properties that PCRE2 defines otherwise
+ *   \s \d \w \h \b and their opposites     Unicode properties that PCRE2 defines otherwise
  *   \p{Han}, \p{Letter}, \p{^L}            scripts, long names of categories, negation
  *   [[:alpha:]]                            Unicode properties
  *   [a[b]], [a&&b]                         unions and intersections of classes
@@ -17,9 +17,10 @@
 #include <string.h>
 
 #define SPACE "\\p{White_Space}"
-/* Oniguruma counts the superscripts and fractions of Latin-1 as parts of words. */
-#define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
-#define GRAPH "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}"
+#define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* Outside of classes, Oniguruma counts the superscripts and fractions of Latin-1 as parts of words. */
+#define LONE_WORD WORD "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+#define GRAPH     "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}"
 
 enum { MAX_GROUPS = 256 };
 
@@ -169,6 +170,7 @@ enum { MAX_NESTING = 8 };
 typedef struct Union {
     Buffer items;
     Buffer others; /* "|[^\w]|..." */
+    bool negated;  /* holds a negated class */
 } Union;
 
 static void free_union(Union *u) {
@@ -225,6 +227,7 @@ static void take_inner(Translation *t, Union *u, int depth) {
         buffer_append(&u->items, text + 1, inner.length - 2);
     else
         buffer_format(&u->others, "|%s", text);
+    u->negated |= text[1] == '^';
     u->items.failed |= inner.failed;
     buffer_free(&inner);
 }
@@ -284,6 +287,9 @@ static void take_class(Translation *t, Buffer *out, int depth) {
         if (!first) t->at += 2;
         take_union(t, &u, first, depth);
         if (!u.items.length && !u.others.length) t->problem = "an empty class";
+        /* Oniguruma takes it for more than it says. */
+        if (u.negated && (u.items.length || strchr(buffer_string(&u.others) + 1, '|')))
+            t->problem = "a negated class in a union of classes";
         simple = simple && first && !u.others.length;
         if (!first) buffer_format(&all, "(?=%s)", buffer_string(&last));
         last.length = 0;
@@ -311,6 +317,21 @@ static void take_class(Translation *t, Buffer *out, int depth) {
 /* ---- the rest ---- */
 
 static void take_set_or_escape(Translation *t) {
+    if (t->at[1] == 'X') t->problem = "\\X, which PCRE2 defines otherwise";
+    static const char *const known[][2] = {
+        {"\\w", "[" LONE_WORD "]"},
+        {"\\W", "[^" LONE_WORD "]"},
+        {"\\b",
+         "(?:(?<=[" LONE_WORD "])(?![" LONE_WORD "])|(?<![" LONE_WORD "])(?=[" LONE_WORD "]))"},
+        {"\\B",
+         "(?:(?<=[" LONE_WORD "])(?=[" LONE_WORD "])|(?<![" LONE_WORD "])(?![" LONE_WORD "]))"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(t->at, known[i][0], 2) != 0) continue;
+        put(t, known[i][1]);
+        t->at += 2;
+        return;
+    }
     char buffer[96];
     bool negated = false;
     const char *set = escaped_set(t, &negated, buffer);

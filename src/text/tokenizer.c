@@ -33,20 +33,10 @@ static void read_parts(ferry_tokenizer *t, Settings *settings, const Doc *doc) {
     t->trims = postprocessor_trims(t->postprocessor);
 }
 
-static ferry_status read_tokenizer(ferry_tokenizer *t, const char *path, ferry_error *error) {
-    bool directory = path_is_directory(path);
-    t->path =
-        directory ? path_join(&t->arena, path, "tokenizer.json") : arena_string(&t->arena, path);
-    if (directory && !path_exists(t->path))
-        return error_set(error, FERRY_NOT_FOUND, path,
-                         "has no tokenizer.json; Transformers writes one with "
-                         "AutoTokenizer.from_pretrained(...).save_pretrained(...)");
-    MappedFile file;
-    TRY(file_map(t->path, &t->arena, &file, error));
+ferry_status tokenizer_read(ferry_tokenizer *t, const void *bytes, size_t size,
+                            ferry_error *error) {
     const Doc *doc;
-    ferry_status status = doc_parse(t->path, file.bytes, file.size, &t->arena, &doc, error);
-    file_unmap(&file);
-    TRY(status);
+    TRY(doc_parse(t->path, bytes, size, &t->arena, &doc, error));
     Settings settings = {.path = t->path, .arena = &t->arena, .error = error};
     t->work.path = t->path;
     read_parts(t, &settings, doc);
@@ -56,12 +46,27 @@ static ferry_status read_tokenizer(ferry_tokenizer *t, const char *path, ferry_e
     return failed ? error_memory(error, t->path, 0) : FERRY_OK;
 }
 
+static ferry_status read_file(ferry_tokenizer *t, const char *path, ferry_error *error) {
+    bool directory = path_is_directory(path);
+    t->path =
+        directory ? path_join(&t->arena, path, "tokenizer.json") : arena_string(&t->arena, path);
+    if (directory && !path_exists(t->path))
+        return error_set(error, FERRY_NOT_FOUND, path,
+                         "has no tokenizer.json; Transformers writes one with "
+                         "AutoTokenizer.from_pretrained(...).save_pretrained(...)");
+    MappedFile file;
+    TRY(file_map(t->path, &t->arena, &file, error));
+    ferry_status status = tokenizer_read(t, file.bytes, file.size, error);
+    file_unmap(&file);
+    return status;
+}
+
 ferry_status ferry_tokenizer_open(const char *path, ferry_tokenizer **out, ferry_error *error) {
     error_clear(error);
     *out = NULL;
     ferry_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return error_memory(error, path, sizeof *t);
-    ferry_status status = read_tokenizer(t, path, error);
+    ferry_status status = read_file(t, path, error);
     if (status == FERRY_OK)
         *out = t;
     else

@@ -30,6 +30,10 @@ struct ferry_tokenizer {
     Strings strings[2];
 };
 
+/* Read the text of a tokenizer.json into a tokenizer that is all zero but for its path. */
+ferry_status tokenizer_read(ferry_tokenizer *tokenizer, const void *bytes, size_t size,
+                            ferry_error *error);
+
 /* Decode ids; the text is valid until the next call. */
 ferry_status tokenizer_decode(ferry_tokenizer *tokenizer, const uint32_t *ids, size_t count,
                               bool skip_special_tokens, const Buffer **out, ferry_error *error);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_ID = 1 << 24 };
+enum { MAX_ID = 1 << 22 };
 
 void vocab_build(Settings *settings, TrieEntry *entries, size_t count, Vocab *out) {
     uint32_t limit = 0;

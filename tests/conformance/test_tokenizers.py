@@ -181,8 +181,8 @@ NORMALIZERS = [
 ]
 PATTERNS = [
     r"\w+", r"[\W_]+", r"[^\W\d]+", r"\p{Han}+|\p{Hiragana}+|\p{Katakana}+", r"[[:punct:]]", r"[[:alpha:]]+",
-    r"\p{Lu}?\p{Ll}+", r"(?i:the|über|ſ|k)+", r"\X", r"\p{N}{1,3}+", r"a{,2}b", r"\h+", r"[\p{L}&&[^a-z]]+",
-    r"[a-z[^\x00-\u0fff]]+", r"^\s*\S+$", r"(?m:a.*e)", r"\p{^L}+", r"\p{Uppercase_Letter}", r"\b", r"(?=\d{3})",
+    r"\p{Lu}?\p{Ll}+", r"(?i:the|über|ſ|k)+", r"\p{N}{1,3}+", r"a{,2}b", r"\h+", r"[\p{L}&&[^a-z]]+",
+    r"[a-z[\x00-\x1f[α-ω]]]+", r"^\s*\S+$", r"(?m:a.*e)", r"\p{^L}+", r"\p{Uppercase_Letter}", r"\b", r"(?=\d{3})",
     r"\R", r"[^\S\n]+",
 ]  # fmt: skip
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
