@@ -27,5 +27,6 @@
 #include <ferry/plugin.h>
 #include <ferry/status.h>
 #include <ferry/tensor.h>
+#include <ferry/text.h>
 
 #endif

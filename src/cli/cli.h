@@ -32,13 +32,14 @@ typedef struct Option {
 
 typedef struct Command {
     const char *name;
-    const char *arguments; /* "SOURCE", "DIR"; "" for none */
+    const char *arguments; /* "SOURCE", "DIR [TEXT]"; "" for none */
     const char *summary;   /* one line */
     const char *details;   /* paragraphs for --help; may be NULL */
     int (*run)(int argc, char **argv);
 } Command;
 
-/* Parse argv[1..]: options of the table anywhere, `positional_count` other arguments. Prints the help
+/* Parse argv[1..]: options of the table anywhere, `positional_count` other arguments, of which those in
+ * brackets in `arguments` may be missing, and are NULL then. Prints the help
  * and exits for --help; prints what is wrong and exits with 2. */
 void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
                char **argv, const char **positional, size_t positional_count);
@@ -59,7 +60,7 @@ int cli_load_plugins(const StringList *files, ferry_plugins **out);
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,
-    command_ops, command_doctor;
+    command_ops, command_doctor, command_tokenize;
 
 /* ---- output ---- */
 
@@ -88,6 +89,9 @@ double cli_seconds(void);
 
 /* A JSON string literal on stdout. */
 void cli_json_string(const char *text);
+
+/* All of stdin, terminated, to be freed. NULL, with a message, when it cannot be read. */
+char *cli_read_input(size_t *length);
 
 /* Flush stdout; 4 (and a message) when it cannot be written, else `status`. */
 int cli_finish(int status);

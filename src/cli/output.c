@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +61,28 @@ void cli_json_string(const char *text) {
             putchar(*text);
     }
     putchar('"');
+}
+
+char *cli_read_input(size_t *length) {
+    size_t size = 0, capacity = 0;
+    char *text = NULL;
+    while (!feof(stdin) && !ferror(stdin)) {
+        if (capacity - size < 2) {
+            capacity = capacity ? capacity * 2 : 1 << 16;
+            char *grown = realloc(text, capacity);
+            if (!grown) break;
+            text = grown;
+        }
+        size += fread(text + size, 1, capacity - size - 1, stdin);
+    }
+    if (!text || !feof(stdin)) {
+        fputs("ferry: cannot read standard input\n", stderr);
+        free(text);
+        return NULL;
+    }
+    text[size] = '\0';
+    *length = size;
+    return text;
 }
 
 int cli_finish(int status) {

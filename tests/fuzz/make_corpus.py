@@ -3,6 +3,7 @@
 
 Only the standard library is used, and the same bytes come out every time.
 """
+import base64
 import io
 import json
 import pathlib
@@ -583,6 +584,64 @@ def make_executorch():
     write("executorch", "program", bytes(program).ljust(base + 64, b"\0"))
 
 
+def tokenizer(model, text, **parts):
+    added = {"content": "<s>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": False, "special": True}
+    word = {**added, "content": "No\u00ebl", "single_word": True, "normalized": True, "rstrip": True, "special": False}
+    return json.dumps({"added_tokens": [{"id": 0, **added}, {"id": 1, **word}], "model": model, "text": text, **parts}).encode()
+
+
+def every(kind, *items):
+    return {"type": "Sequence", kind: list(items)}
+
+
+def make_tokenizer():
+    vocab = {token: i for i, token in enumerate(["<s>", "<unk>", "a", "b", "ab", "##a", "##b", "##ab", "\u2581", "\u2581a", "\u0120"])}
+    vocab.update({f"<0x{i:02X}>": len(vocab) + i for i in range(256)})
+    text = "ab <s> abba No\u00ebl,\u00a0e\u0301 \u4eba\u4eba \ufb01 12 \U0001f469\u200d\U0001f467 don't"
+    bpe = {"type": "BPE", "vocab": vocab, "merges": [["a", "b"], ["\u2581", "a"]], "unk_token": "<unk>", "byte_fallback": True}
+    pieces = [["<unk>", 0], ["a", -1.5], ["ab", -2], ["b", -3], ["\u2581", -2.5], ["\u2581a", -1]]
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": pieces + [[f"<0x{i:02X}>", -9] for i in range(0, 256, 16)], "byte_fallback": True}
+    wordpiece = {"type": "WordPiece", "vocab": vocab, "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9}
+    bert = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    forms = [{"type": name} for name in ("NFKD", "StripAccents", "Nmt", "Lowercase", "NFC", "NFKC", "NFD")]
+    replace = {"type": "Replace", "pattern": {"Regex": "\\s+|(?i:[^\\W\\d&&[\\p{L}]]){2,}+"}, "content": "\u2581"}
+    strip = {"type": "Strip", "strip_left": True, "strip_right": True}
+    # a -> "bb": the root's child 'a' has a value
+    units = [1 << 10, 0] + [0] * 256
+    units[1 ^ 0x61] = 0x61 | 1 << 8 | 0x10 << 10
+    units[1 ^ 0x61 ^ 0x10] = 1 << 31
+    table = struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + b"bb\0"
+    charsmap = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode()}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}
+    split = {"type": "Split", "pattern": {"String": "b"}, "behavior": "MergedWithNext", "invert": False}
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}}
+    roberta = {"type": "RobertaProcessing", "sep": ["<s>", 0], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": True}
+    limits = {"truncation": {"direction": "Left", "max_length": 5, "strategy": "LongestFirst", "stride": 0},
+              "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "<s>"}}
+    decoders = [{"type": "ByteFallback"}, metaspace, {"type": "Strip", "content": " ", "start": 1, "stop": 1}, {"type": "Fuse"}]
+    others = [{"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "BPEDecoder", "suffix": "b"}, replace,
+              {"type": "CTC", "pad_token": "<s>", "word_delimiter_token": "|", "cleanup": True}, {"type": "ByteLevel"}]
+    small = [{"type": "Digits", "individual_digits": False}, {"type": "Punctuation", "behavior": "Contiguous"},
+             {"type": "FixedLength", "length": 4}, {"type": "CharDelimiterSplit", "delimiter": "a"}, {"type": "UnicodeScripts"}]
+    for name, content in {
+        "bpe": tokenizer(bpe, text, pre_tokenizer=byte_level, decoder=byte_level, post_processor=every("processors", byte_level, template)),
+        "bpe_affixes": tokenizer({**bpe, "continuing_subword_prefix": "##", "end_of_word_suffix": "b", "fuse_unk": True}, text,
+                                 normalizer=every("normalizers", *forms), pre_tokenizer=every("pretokenizers", *small), post_processor=roberta),
+        "unigram": tokenizer(unigram, text, normalizer=every("normalizers", charsmap, strip, replace),
+                             pre_tokenizer=every("pretokenizers", {"type": "WhitespaceSplit"}, metaspace), decoder=every("decoders", *decoders)),
+        "wordpiece": tokenizer(wordpiece, text, normalizer=bert, pre_tokenizer={"type": "BertPreTokenizer"}, decoder=every("decoders", *others),
+                               post_processor={"type": "BertProcessing", "sep": ["<s>", 0], "cls": ["<s>", 0]}, **limits),
+        "wordlevel": tokenizer({"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"}, text,
+                               normalizer={"type": "Prepend", "prepend": "a"}, pre_tokenizer=every("pretokenizers", {"type": "Whitespace"}, split)),
+        "not_text": tokenizer(bpe, [0x61, 0xff, 0xc3, 0x28]),
+        "dropout": tokenizer({**bpe, "dropout": 0.5}, "a"),
+    }.items():
+        write("tokenizer", name, content)
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -596,3 +655,4 @@ if __name__ == "__main__":
     make_pt2_writes()
     make_state()
     make_executorch()
+    make_tokenizer()
