@@ -20,15 +20,20 @@ def load(directory: Path):
     return program.load_method("forward")
 
 
+def arguments(ports: dict, sample: dict) -> list:
+    """What the program is called with: the tensors of a sample, and the constants of its trace."""
+    leaves = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
+    for place, value in ports["constants"]:
+        leaves.insert(place, None if isinstance(value, str) else value)
+    return leaves
+
+
 def run(directory: Path, samples: list[dict]) -> list[dict]:
     """The outputs by name, for each of the samples."""
     ports, method = signature(directory), load(directory)
     results = []
     for sample in samples:
-        leaves = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
-        for place, value in ports["constants"]:
-            leaves.insert(place, None if isinstance(value, str) else value)
-        outputs = method.execute(leaves)
+        outputs = method.execute(arguments(ports, sample))
         results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
     return results
 
