@@ -20,15 +20,20 @@ def load(directory: Path):
     return program.load_method("forward")
 
 
+def leaves(ports: dict, sample: dict) -> list:
+    """The inputs of a program: tensors, and what it was traced with in between."""
+    found = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
+    for place, value in ports["constants"]:
+        found.insert(place, None if isinstance(value, str) else value)
+    return found
+
+
 def run(directory: Path, samples: list[dict]) -> list[dict]:
     """The outputs by name, for each of the samples."""
     ports, method = signature(directory), load(directory)
     results = []
     for sample in samples:
-        leaves = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
-        for place, value in ports["constants"]:
-            leaves.insert(place, None if isinstance(value, str) else value)
-        outputs = method.execute(leaves)
+        outputs = method.execute(leaves(ports, sample))
         results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
     return results
 
