@@ -20,12 +20,12 @@ def load(directory: Path):
     return program.load_method("forward")
 
 
-def arguments(ports: dict, sample: dict) -> list:
-    """What the program is called with: the tensors of a sample, and the constants of its trace."""
-    leaves = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
+def leaves(ports: dict, sample: dict) -> list:
+    """The inputs of a program: tensors, and what it was traced with in between."""
+    found = [torch.from_numpy(sample[port["name"]]) for port in ports["inputs"]]
     for place, value in ports["constants"]:
-        leaves.insert(place, None if isinstance(value, str) else value)
-    return leaves
+        found.insert(place, None if isinstance(value, str) else value)
+    return found
 
 
 def run(directory: Path, samples: list[dict]) -> list[dict]:
@@ -33,7 +33,7 @@ def run(directory: Path, samples: list[dict]) -> list[dict]:
     ports, method = signature(directory), load(directory)
     results = []
     for sample in samples:
-        outputs = method.execute(arguments(ports, sample))
+        outputs = method.execute(leaves(ports, sample))
         results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
     return results
 

@@ -32,7 +32,7 @@ def run(directory: Path, samples: list[dict]) -> list[dict]:
     ports, program = et.signature(directory), pte.Pte(directory / "model.pte")
     results = []
     for sample in samples:
-        outputs = program.run(et.arguments(ports, sample))
+        outputs = program.run(et.leaves(ports, sample))
         results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
     return results
 
@@ -125,8 +125,7 @@ def test_half_precision(fixture, tmp_path, dtype, tolerance):
     source = fixture("llama")
     export(source, tmp_path, "--dtype", dtype)
     program, ports = pte.Pte(tmp_path / "model.pte"), et.signature(tmp_path)
-    inputs = load_file(source / "inputs.safetensors")
-    outputs = program.run(et.arguments(ports, inputs))
+    outputs = program.run(et.leaves(ports, load_file(source / "inputs.safetensors")))
     assert outputs[0].dtype == getattr(torch, dtype)
     found = {port["name"]: output.float().numpy() for port, output in zip(ports["outputs"], outputs)}
     compare(found, load_file(source / "expected.safetensors"), tolerance)
