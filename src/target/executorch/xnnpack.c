@@ -116,9 +116,8 @@ static uint64_t fingerprint(const Recipe *recipe) {
 
 /* Weights with equal recipes are one; the runtime may share them by name between programs. */
 static const char *named(Pte *p, const Recipe *recipe, const char *name) {
-    for (size_t i = 0; i < p->named.count; i++) {
-        if (recipe_equal(p->named.items[i].recipe, recipe)) return p->named.items[i].key;
-    }
+    PteValue known = pte_recipe(p, 'n', recipe, (PteValue)p->named.count);
+    if (known >= 0) return p->named.items[known].key;
     const char *key =
         arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name, fingerprint(recipe));
     VEC_PUSH(&p->named, (NamedData){key, recipe});
