@@ -173,6 +173,16 @@ def measure_speed(bench, runtime, stage, target):
     return Result(stage, words, times["peer"] / times["ours"], target, ">=")
 
 
+def measure_tokenize(bench):
+    """Encoding, beside the tokenizers package."""
+    done = subprocess.run([sys.executable, HERE / "tokenize_speed.py", bench.ferry], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    ratios = {name: times["package"] / times["ours"] for name, times in json.loads(done.stdout).items()}
+    words = "tokenizers / ferry: " + ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
+    return Result("tokenize", words, min(ratios.values()), 1.0, ">=")
+
+
 def digests(directory):
     result = {}
     for path in sorted(directory.iterdir()):
@@ -283,6 +293,7 @@ MEASURES = {
     "executorch-size": measure_size,
     "executorch-decode": lambda bench: measure_speed(bench, "executorch", "decode", 1.0),
     "executorch-prefill": lambda bench: measure_speed(bench, "executorch", "prefill", 1.0),
+    "tokenize": measure_tokenize,
 }
 
 

@@ -67,6 +67,20 @@ def build_plugin(source: str, library: Path) -> Path:
     return library
 
 
+def write_tokenizer(directory: Path) -> None:
+    """A small byte-level tokenizer.json."""
+    alphabet = "".join(map(chr, [*range(33, 127), *range(161, 173), *range(174, 324)]))
+    whole = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    model = {"type": "BPE", "vocab": {c: i for i, c in enumerate(alphabet)}, "merges": []}
+    start = {"id": 256, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False,
+             "normalized": False, "special": True}  # fmt: skip
+    one = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    template = {"type": "TemplateProcessing", "single": one, "pair": [*one, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}}  # fmt: skip
+    parts = {"added_tokens": [start], "pre_tokenizer": whole, "post_processor": template, "decoder": whole}
+    (directory / "tokenizer.json").write_text(json.dumps({**parts, "model": model}))
+
+
 def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:
     """Every expected output is there, with its shape, and as close as the scale allows."""
     missing = sorted(set(expected) - set(actual))

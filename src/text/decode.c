@@ -61,8 +61,11 @@ void ferry_text_stream_free(ferry_text_stream *stream) {
     free(stream);
 }
 
-static ferry_status decode_ids(ferry_text_stream *s, const Buffer **out, ferry_error *error) {
-    return tokenizer_decode(s->tokenizer, s->ids.items, s->ids.count, s->skip_special_tokens, out,
+/* Decode the ids from `first` on. */
+static ferry_status decode_ids(ferry_text_stream *s, size_t first, const Buffer **out,
+                               ferry_error *error) {
+    const uint32_t *ids = s->ids.count > first ? s->ids.items + first : NULL;
+    return tokenizer_decode(s->tokenizer, ids, s->ids.count - first, s->skip_special_tokens, out,
                             error);
 }
 
@@ -75,10 +78,12 @@ static bool is_unfinished(const Buffer *text) {
 static ferry_status write_new(ferry_text_stream *s, const Buffer *text, ferry_write write,
                               void *context, ferry_error *error) {
     size_t given = s->given.length;
-    if (text->length < given || (given && memcmp(text->bytes, s->given.bytes, given) != 0))
-        return error_set(
-            error, FERRY_UNSUPPORTED, s->tokenizer->path,
-            "the decoder changes text that was written already; decode all ids at once");
+    if (text->length < given || (given && memcmp(text->bytes, s->given.bytes, given) != 0)) {
+        /* The new ids changed what was written: bytes that are no character spoil those before them. Let
+         * the new ones stand alone. */
+        TRY(decode_ids(s, s->known, &text, error));
+        given = 0;
+    }
     if (text->length > given) write(context, (char *)text->bytes + given, text->length - given);
     return FERRY_OK;
 }
@@ -89,14 +94,14 @@ ferry_status ferry_text_stream_put(ferry_text_stream *stream, uint32_t id, ferry
     error_clear(error);
     VEC_PUSH(&stream->ids, id);
     if (stream->ids.failed) return error_memory(error, stream->tokenizer->path, sizeof id);
-    TRY(decode_ids(stream, &text, error));
+    TRY(decode_ids(stream, 0, &text, error));
     if (text->length <= stream->given.length || is_unfinished(text)) return FERRY_OK;
     TRY(write_new(stream, text, write, context, error));
     /* Forget what was known, and know the ids since then. */
     size_t left = stream->ids.count - stream->known;
     memmove(stream->ids.items, stream->ids.items + stream->known, left * sizeof *stream->ids.items);
     stream->ids.count = stream->known = left;
-    TRY(decode_ids(stream, &text, error));
+    TRY(decode_ids(stream, 0, &text, error));
     stream->given.length = 0;
     buffer_append(&stream->given, buffer_string(text), text->length);
     return stream->given.failed ? error_memory(error, stream->tokenizer->path, text->length)
@@ -107,7 +112,7 @@ ferry_status ferry_text_stream_end(ferry_text_stream *stream, ferry_write write,
                                    ferry_error *error) {
     const Buffer *text;
     error_clear(error);
-    TRY(decode_ids(stream, &text, error));
+    TRY(decode_ids(stream, 0, &text, error));
     ferry_status status = write_new(stream, text, write, context, error);
     stream->ids.count = stream->known = stream->given.length = 0;
     return status;

@@ -114,9 +114,9 @@ static const char *property(const char *name, size_t length, char out[96]) {
         if (strcmp(names[i][0], plain) == 0) return names[i][1];
     }
     /* A script before anything else: PCRE2 takes a bare \p{Han} for the script's extensions. */
-    static const char *const forms[] = {"\\p{sc:%s}", "\\p{%s}"};
-    for (size_t i = count > 2 ? 0 : 1; i < 2; i++) {
-        snprintf(out, 96, i ? "\\p{%s}" : forms[0], plain);
+    if (length > 64) return NULL;
+    for (int bare = count <= 2; bare < 2; bare++) {
+        snprintf(out, 96, "\\p{%s%.*s}", bare ? "" : "sc:", (int)length, name);
         if (regex_is_known(out)) return out;
     }
     return NULL;

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example
+from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_tokenizer
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -30,6 +30,7 @@ def workspace(fixture, export, tmp_path):
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
+    write_tokenizer(tmp_path / "my-model")
     for file in ("inputs.safetensors", "expected.safetensors"):
         shutil.copyfile(fixture("llama") / file, tmp_path / file.replace("expected", "outputs"))
     np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))

@@ -83,16 +83,20 @@ def test_decodes_as_the_package(family):
 
 def test_streams_whole_characters(family):
     package, ours = family
+    compared = 0
     for text in strings(100, seed=3):
         ids = package.encode(text).ids
-        try:
-            pieces = ours.stream(ids)
-        except FerryError as error:
-            assert "changes text" in str(error)
-            continue
+        pieces = ours.stream(ids)
         stream = tokenizers.decoders.DecodeStream(skip_special_tokens=True)
-        assert pieces[:-1] == [stream.step(package, id_) or "" for id_ in ids], text
+        try:
+            expected = [stream.step(package, id_) or "" for id_ in ids]
+        except Exception as error:  # the package gives up where text would change that it gave before
+            assert "Invalid prefix" in str(error)
+            continue
+        assert pieces[:-1] == expected, text
         assert "".join(pieces) == ours.decode(ids), text
+        compared += 1
+    assert compared > 50
 
 
 def test_vocabulary_is_the_same(family):

@@ -184,7 +184,7 @@ static void test_patterns_are_translated(void **state) {
     static const char *const pairs[][2] = {
         {"\\s+(?!\\S)", "[\\p{White_Space}]+(?![^\\p{White_Space}])"},
         {"[^\\r\\n\\p{L}]", "[^\\r\\n\\p{L}]"},
-        {"\\p{Han}", "[\\p{sc:han}]"},
+        {"\\p{Han}", "[\\p{sc:Han}]"},
         {"\\p{^Letter}", "[^\\p{L}]"},
         {"[a[b]]", "[ab]"},
         {"[\\p{L}&&[^a]]", "(?:(?=[\\p{L}])(?:[^a]))"},
