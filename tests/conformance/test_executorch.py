@@ -219,3 +219,26 @@ def test_constants_are_inputs_as_the_tracer_has_them(tmp_path):
     with pytest.raises(RuntimeError):
         method.execute([x, 0.25, True, 3, None, None])
     compare(et.run(directory, [{"x": x.numpy()}])[0], {"output": Keywords()(x, **keywords).numpy()})
+
+
+class Cached(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(4, 4)
+
+    def forward(self, past, x):
+        keys = torch.cat([past, self.project(x)], 1)
+        return keys, torch.softmax(self.project(x) @ keys.transpose(1, 2), -1) @ keys
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cache_may_be_empty(tmp_path, backend):
+    model, x = Cached().eval(), torch.randn(2, 3, 4)
+    dims = ({1: torch.export.Dim.AUTO}, {1: torch.export.Dim.AUTO})
+    program = torch.export.export(model, (torch.randn(2, 5, 4), x), dynamic_shapes=dims)
+    torch.export.save(program, tmp_path / "cached.pt2")
+    method = et.load(et.export(tmp_path / "cached.pt2", tmp_path / "out", "--backend", backend))
+    for length in (5, 0, 1):
+        past = torch.randn(2, length, 4)
+        for result, wanted in zip(method.execute([past, x]), model(past, x)):
+            assert torch.allclose(result, wanted, rtol=1e-4, atol=1e-5)

@@ -212,11 +212,29 @@ PteValue pte_output(Pte *p, const Value *value) {
     return tensor;
 }
 
+PteValue pte_recipe(Pte *p, char use, const Recipe *recipe, PteValue number) {
+    Buffer key = {0};
+    buffer_append(&key, &use, 1);
+    buffer_append(&key, &recipe->dtype, sizeof recipe->dtype);
+    buffer_append(&key, &recipe->dim, sizeof recipe->dim);
+    for (uint32_t i = 0; i < recipe->part_count; i++) {
+        const RecipePart *part = &recipe->parts[i];
+        buffer_append(&key, &part->base, sizeof part->base);
+        buffer_append(&key, &part->dtype, sizeof part->dtype);
+        buffer_append(&key, part->shape, recipe->rank * sizeof *part->shape);
+        buffer_append(&key, part->strides, recipe->rank * sizeof *part->strides);
+    }
+    PteValue known = key.failed ? -1 : recall(p, key.bytes, key.length);
+    if (key.failed) pte_fail(p, FERRY_OUT_OF_MEMORY, "out of memory");
+    if (known < 0 && number >= 0 && !key.failed) remember(p, key.bytes, key.length, number);
+    buffer_free(&key);
+    return known;
+}
+
 /* The number of a recipe in the constant segment; equal ones are stored once. */
 static uint32_t store(Pte *p, const Recipe *recipe) {
-    for (size_t i = 0; i < p->constants.count; i++) {
-        if (recipe_equal(p->constants.items[i], recipe)) return (uint32_t)i + 1;
-    }
+    PteValue known = pte_recipe(p, 'c', recipe, (PteValue)p->constants.count + 1);
+    if (known >= 0) return (uint32_t)known;
     VEC_PUSH(&p->constants, recipe);
     return (uint32_t)p->constants.count;
 }

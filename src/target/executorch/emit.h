@@ -120,6 +120,10 @@ PteValue pte_view(Pte *p, PteValue from, uint32_t rank, const Sym *const *shape)
 /* Make `value` the tensor for an output of a node. */
 void pte_bind(Pte *p, const Value *output, PteValue value);
 
+/* The number that is known for an equal recipe in the same use; otherwise -1, and it has this number from
+ * now on, unless that is -1. */
+PteValue pte_recipe(Pte *p, char use, const Recipe *recipe, PteValue number);
+
 /* The tensor that a recipe makes. */
 PteValue pte_constant(Pte *p, const Recipe *recipe);
 

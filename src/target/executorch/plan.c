@@ -1,7 +1,7 @@
 /* Planning memory: where each tensor lies in the arena.
  *
- * Larger tensors are placed first, each at the lowest place where nothing lies that is in use at the same
- * time. Equal sizes go in the order of the table, so a program always gets the same plan. */
+ * Tensors that are in use for long are placed first, then the others; larger ones before smaller ones, each
+ * at the lowest place where nothing lies that is in use at the same time. Equal sizes go in the order of the table, so a program always gets the same plan. */
 #include "target/executorch/emit.h"
 
 #include <inttypes.h>
@@ -16,8 +16,15 @@ typedef struct Block {
     PteValue value;
 } Block;
 
-static int larger_first(const void *a, const void *b) {
+enum { SHORT_USE = 64 };
+
+static bool is_short(const Block *block) {
+    return block->last - block->first <= SHORT_USE;
+}
+
+static int in_order(const void *a, const void *b) {
     const Block *left = a, *right = b;
+    if (is_short(left) != is_short(right)) return is_short(left) ? 1 : -1;
     if (left->bytes != right->bytes) return left->bytes < right->bytes ? 1 : -1;
     return (left->value > right->value) - (left->value < right->value);
 }
@@ -53,28 +60,89 @@ static uint32_t collect(Pte *p, Block *blocks) {
     return count;
 }
 
-/* `placed` is in the order of offsets. */
-static void place(Block *block, Block *placed, uint32_t count) {
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (placed[i].last < block->first || placed[i].first > block->last) continue;
-        if (placed[i].offset >= end + block->bytes) break;
-        uint64_t behind = placed[i].offset + placed[i].bytes;
-        if (behind > end) end = (behind + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+/* Where to look for what is in use at a time: blocks of long use in the order of their places, and those of
+ * short use by the instruction that they begin at. */
+typedef struct Places {
+    Block *blocks;
+    int32_t *begin, *next; /* lists of blocks, by instruction and by block; -1: the end */
+    Block *longs,
+        *shorts; /* the latter: in use at the same time as the block that is being placed */
+    uint32_t long_count, short_count;
+} Places;
+
+static bool meets(const Block *block, const Block *other) {
+    return other->last >= block->first && other->first <= block->last;
+}
+
+static int by_offset(const void *a, const void *b) {
+    const Block *left = a, *right = b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+static void find_shorts(Places *places, const Block *block) {
+    uint32_t from = block->first > SHORT_USE ? block->first - SHORT_USE : 0;
+    places->short_count = 0;
+    if (!is_short(block)) return; /* there are none yet */
+    for (uint32_t t = from; t <= block->last; t++) {
+        for (int32_t i = places->begin[t]; i >= 0; i = places->next[i]) {
+            if (!meets(block, &places->blocks[i])) continue;
+            places->shorts[places->short_count++] = places->blocks[i];
+        }
     }
-    block->offset = end;
-    uint32_t at = count;
-    while (at > 0 && placed[at - 1].offset > end) at--;
-    memmove(placed + at + 1, placed + at, (count - at) * sizeof *placed);
-    placed[at] = *block;
+    if (places->short_count == 0) return;
+    qsort(places->shorts, places->short_count, sizeof *places->shorts, by_offset);
+}
+
+/* Look through what is in use, from the lowest place up, for a gap. */
+static uint64_t find_gap(const Places *places, const Block *block) {
+    uint64_t end = 0;
+    uint32_t i = 0, k = 0;
+    while (i < places->long_count || k < places->short_count) {
+        bool is_long =
+            k == places->short_count ||
+            (i < places->long_count && places->longs[i].offset <= places->shorts[k].offset);
+        const Block *other = is_long ? &places->longs[i++] : &places->shorts[k++];
+        if (is_long && !meets(block, other)) continue;
+        if (other->offset >= end + block->bytes) break;
+        uint64_t behind = (other->offset + other->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        if (behind > end) end = behind;
+    }
+    return end;
+}
+
+static void place(Places *places, uint32_t index) {
+    Block *block = &places->blocks[index];
+    find_shorts(places, block);
+    block->offset = find_gap(places, block);
+    if (is_short(block)) {
+        places->next[index] = places->begin[block->first];
+        places->begin[block->first] = (int32_t)index;
+        return;
+    }
+    uint32_t at = places->long_count++;
+    while (at > 0 && places->longs[at - 1].offset > block->offset) at--;
+    memmove(places->longs + at + 1, places->longs + at,
+            (places->long_count - 1 - at) * sizeof *places->longs);
+    places->longs[at] = *block;
+}
+
+static bool prepare(Pte *p, Places *places) {
+    size_t count = p->slots.count, instructions = p->instructions.count + 1;
+    *places = (Places){.blocks = ARENA_ARRAY(&p->arena, Block, count),
+                       .longs = ARENA_ARRAY(&p->arena, Block, count),
+                       .shorts = ARENA_ARRAY(&p->arena, Block, count),
+                       .begin = ARENA_ARRAY(&p->arena, int32_t, instructions),
+                       .next = ARENA_ARRAY(&p->arena, int32_t, count)};
+    for (size_t i = 0; places->begin && i < instructions; i++) places->begin[i] = -1;
+    return places->blocks && places->longs && places->shorts && places->begin && places->next;
 }
 
 void pte_plan(Pte *p) {
-    Block *blocks = ARENA_ARRAY(&p->arena, Block, p->slots.count);
-    Block *placed = ARENA_ARRAY(&p->arena, Block, p->slots.count);
-    if (!blocks || !placed) return;
+    Places places;
+    if (!prepare(p, &places)) return;
+    Block *blocks = places.blocks;
     uint32_t count = collect(p, blocks);
-    if (count) qsort(blocks, count, sizeof *blocks, larger_first);
+    if (count) qsort(blocks, count, sizeof *blocks, in_order);
     for (uint32_t i = 0; i < count && p->status == FERRY_OK; i++) {
         if (blocks[i].bytes >= INT64_MAX / 2) {
             pte_fail(p, FERRY_UNSUPPORTED,
@@ -82,7 +150,7 @@ void pte_plan(Pte *p) {
                      "(--dynamic-shapes)",
                      p->slots.items[blocks[i].value].rank);
         }
-        place(&blocks[i], placed, i);
+        place(&places, i);
         p->slots.items[blocks[i].value].offset = blocks[i].offset;
         uint64_t end = blocks[i].offset + blocks[i].bytes;
         if (end > p->planned) p->planned = end;

@@ -170,11 +170,9 @@ typedef struct Layout {
 } Layout;
 
 /* The named data with the same bytes as a constant, so that they are stored once; or NULL. */
-static const NamedData *find_named(const Pte *p, const Recipe *constant) {
-    for (size_t i = 0; i < p->named.count; i++) {
-        if (recipe_equal(p->named.items[i].recipe, constant)) return &p->named.items[i];
-    }
-    return NULL;
+static const NamedData *find_named(Pte *p, const Recipe *constant) {
+    PteValue known = pte_recipe(p, 'n', constant, -1);
+    return known >= 0 ? &p->named.items[known] : NULL;
 }
 
 /* A weight that kernels and delegates read is a constant, and its segment is a part of theirs. */

@@ -116,9 +116,8 @@ static uint64_t fingerprint(const Recipe *recipe) {
 
 /* Weights with equal recipes are one; the runtime may share them by name between programs. */
 static const char *named(Pte *p, const Recipe *recipe, const char *name) {
-    for (size_t i = 0; i < p->named.count; i++) {
-        if (recipe_equal(p->named.items[i].recipe, recipe)) return p->named.items[i].key;
-    }
+    PteValue known = pte_recipe(p, 'n', recipe, (PteValue)p->named.count);
+    if (known >= 0) return p->named.items[known].key;
     const char *key =
         arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name, fingerprint(recipe));
     VEC_PUSH(&p->named, (NamedData){key, recipe});
@@ -231,8 +230,8 @@ static void make_plain(Xnn *x, const Node *node) {
 
 void xnnpack_delegate(Pte *p, const Partition *partition, uint32_t level) {
     Xnn x = {.p = p, .partition = partition};
-    x.plain = ARENA_ARRAY(&p->arena, uint32_t, p->program->value_count);
-    x.last = ARENA_ARRAY(&p->arena, uint32_t, p->program->value_count);
+    x.plain = calloc(p->program->value_count, sizeof *x.plain);
+    x.last = calloc(p->program->value_count, sizeof *x.last);
     VEC_PUSH(&x.data, FLAT_TABLE(&x.b, FLAT_64(0, 0))); /* 0 stands for no constant */
     for (const Node *node = p->program->first; node && x.plain && x.last; node = node->next) {
         uint32_t id = node->outputs[0]->id;
@@ -243,12 +242,14 @@ void xnnpack_delegate(Pte *p, const Partition *partition, uint32_t level) {
     }
     p->node = NULL;
     Delegate delegate = assemble(&x);
-    if (!delegate.bytes || x.nodes.failed || x.values.failed || x.data.failed || x.args.failed ||
-        x.inputs.failed || x.outputs.failed) {
+    if (!x.plain || !x.last || !delegate.bytes || x.nodes.failed || x.values.failed ||
+        x.data.failed || x.args.failed || x.inputs.failed || x.outputs.failed) {
         pte_fail(p, FERRY_OUT_OF_MEMORY, "out of memory");
     }
     if (p->status == FERRY_OK) pte_delegate(p, delegate, x.args.items, x.args.count);
     flat_free(&x.b);
+    free(x.plain);
+    free(x.last);
     VEC_FREE(&x.nodes);
     VEC_FREE(&x.values);
     VEC_FREE(&x.data);
