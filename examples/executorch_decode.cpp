@@ -64,6 +64,7 @@ public:
         : signature(directory), module(std::string(directory) + "/model.pte"), length(length) {
         auto meta = module.method_meta("forward");
         if (!meta.ok()) fail("the program cannot be loaded");
+        if (meta->num_inputs() != signature.inputs()) fail("there are constants among the inputs");
         // Memory for the largest sizes, which is what the runtime wants outputs to have room for. Zeros are
         // an empty cache.
         for (size_t i = 0; i < signature.inputs(); i++) {

@@ -145,7 +145,8 @@ static ferry_status run_reference(ferry_exported *exported, const ferry_tensors 
 static const Runner runners[] = {
     {"onnxruntime", "onnx", open_onnxruntime, count_onnxruntime, name_onnxruntime, run_onnxruntime},
     {"openvino", "openvino", open_openvino, count_openvino, name_openvino, run_openvino},
-    {"executorch", "executorch", open_executorch, count_executorch, name_executorch, run_executorch},
+    {"executorch", "executorch", open_executorch, count_executorch, name_executorch,
+     run_executorch},
     {"reference", NULL, open_reference, count_reference, name_reference, run_reference},
 };
 
@@ -325,9 +326,10 @@ static ferry_status open_named(ferry_exported *exported, const ferry_run_config 
                          "reference runtime",
                          config->runtime, format, (*out)->format);
     }
-    return error_set(error, FERRY_INVALID_ARGUMENT, "runtime",
-                     "\"%s\" is not a runtime (expected onnxruntime, openvino, executorch or reference)",
-                     config->runtime);
+    return error_set(
+        error, FERRY_INVALID_ARGUMENT, "runtime",
+        "\"%s\" is not a runtime (expected onnxruntime, openvino, executorch or reference)",
+        config->runtime);
 }
 
 ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config *config,

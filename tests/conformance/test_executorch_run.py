@@ -59,6 +59,23 @@ def test_programs_are_read_back(fixture, executorch_export, tmp_path, model_type
     compare(outputs, load_file(fixture(model_type) / "expected.safetensors"))
 
 
+class Scaled(torch.nn.Module):
+    def forward(self, x, scale=1.0, flag=False, name="", count=0):
+        return x * scale + count if flag else x
+
+
+def test_constants_of_a_traced_program_are_given_for_it(tmp_path):
+    """They are inputs of a .pte, which export.json does not count as such."""
+    x = torch.randn(2, 3)
+    program = torch.export.export(Scaled(), (x,), {"scale": 2.5, "flag": True, "name": "a", "count": 3})
+    torch.export.save(program, tmp_path / "scaled.pt2")
+    save_file({"x": x.numpy()}, tmp_path / "in.safetensors")
+    ferry("export", tmp_path / "scaled.pt2", "-o", tmp_path / "out", "--to", "executorch", "-q")
+    for runtime in ("executorch", "reference"):
+        found = run_ferry(tmp_path / "out", tmp_path / "in.safetensors", tmp_path / "o.safetensors", runtime)
+        compare(dict(y=next(iter(found.values()))), dict(y=(x * 2.5 + 3).numpy()), 1e-6)
+
+
 def test_check_runs_what_fits_the_format(executorch_export):
     comparisons = ferry_json("check", executorch_export("bert"))
     assert {c["runtime"].split()[0] for c in comparisons} == {"executorch"}

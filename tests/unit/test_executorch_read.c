@@ -183,7 +183,8 @@ static void what_is_not_understood_is_named(void **state) {
     Pte p = {0};
     int32_t x = matrix(&p, 16, 0), y = matrix(&p, 64, 0);
     call(&p, "acme::twice", ARGS(x, y, y));
-    check_refused(&p, x, y, FERRY_UNSUPPORTED, "acme::twice.out: there is no support for the kernel");
+    check_refused(&p, x, y, FERRY_UNSUPPORTED,
+                  "acme::twice.out: there is no support for the kernel");
 
     p = (Pte){0};
     x = matrix(&p, 16, 0);
@@ -259,7 +260,8 @@ static void the_header_is_checked(void **state) {
         MappedFile file = finish(&p, input, output);
         ferry_error error;
         put((unsigned char *)file.bytes + cases[i].place, cases[i].number, cases[i].size);
-        assert_fails(read_file(&file, NULL, NULL, &error), cases[i].status, &error, cases[i].message);
+        assert_fails(read_file(&file, NULL, NULL, &error), cases[i].status, &error,
+                     cases[i].message);
         free((void *)file.bytes);
     }
 }
@@ -272,7 +274,8 @@ static void no_damage_goes_unnoticed_or_further(void **state) {
     for (size_t s = 0; s < COUNT(seeds); s++) {
         MappedFile file;
         ferry_error error = {0};
-        const char *path = arena_format(&arena, FERRY_ROOT "/tests/fuzz/corpus/executorch/%s", seeds[s]);
+        const char *path =
+            arena_format(&arena, FERRY_ROOT "/tests/fuzz/corpus/executorch/%s", seeds[s]);
         assert_ok(file_map(path, &arena, &file, &error), &error);
         assert_ok(read_file(&file, NULL, NULL, &error), &error);
         for (size_t i = 0; i < 2 * file.size; i++) {

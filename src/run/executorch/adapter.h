@@ -17,8 +17,8 @@ typedef struct EtMethod EtMethod; /* a loaded program, ready to run */
 /* An input or output: as the program declares it, or as a run left it. */
 typedef struct EtTensor {
     void *data;
-    uint64_t bytes; /* of the declared sizes, which are the largest */
-    int32_t dtype;  /* ExecuTorch's number; -1: no tensor, but a constant of the program */
+    uint64_t bytes;  /* of the declared sizes, which are the largest */
+    int32_t dtype;   /* ExecuTorch's number; -1: no tensor, but a constant of the program */
     int32_t planned; /* its memory is the program's own */
     uint32_t rank;
     int32_t sizes[ET_MAX_RANK];
@@ -26,9 +26,9 @@ typedef struct EtTensor {
 
 /* FUNCTION(result, name, parameters) */
 #define ET_FUNCTIONS(FUNCTION)                                                                     \
-    FUNCTION(const char *, version, (void)) /* of the package that it was built for */             \
+    FUNCTION(const char *, version, (void))  /* of the package that it was built for */            \
     FUNCTION(const char *, backends, (void)) /* those that work: "XnnpackBackend" */               \
-    FUNCTION(const char *, message, (void)) /* of the last failure in this thread */               \
+    FUNCTION(const char *, message, (void))  /* of the last failure in this thread */              \
     FUNCTION(int, open, (const char *path, uint32_t threads, EtMethod **method))                   \
     FUNCTION(void, close, (EtMethod * method))                                                     \
     FUNCTION(uint32_t, input_count, (const EtMethod *method))                                      \

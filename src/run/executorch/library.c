@@ -14,7 +14,8 @@
 #define ADAPTER "libferry_executorch.so"
 
 #define HOW_TO_BUILD                                                                               \
-    "build it where the package is, with `make executorch` in ferry's sources (docs/executorch.md)"
+    "build it where the package is, with `make executorch` in ferry's sources "                    \
+    "(docs/executorch.md)"
 
 ferry_status et_check(const ExecuTorch *runtime, int status, const char *where, const char *what,
                       ferry_error *error) {
@@ -64,9 +65,10 @@ static ferry_status load_adapter(ExecuTorch *runtime, ferry_error *error) {
     }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        return error_set(error, FERRY_UNSUPPORTED, path,
-                         "the adapter does not fit the ExecuTorch libraries at %s: %s; " HOW_TO_BUILD,
-                         runtime->path, dlerror());
+        return error_set(
+            error, FERRY_UNSUPPORTED, path,
+            "the adapter does not fit the ExecuTorch libraries at %s: %s; " HOW_TO_BUILD,
+            runtime->path, dlerror());
     }
     const char *missing = find_functions(handle, &runtime->api);
     if (missing) {
@@ -76,9 +78,10 @@ static ferry_status load_adapter(ExecuTorch *runtime, ferry_error *error) {
     }
     const char *built = runtime->api.version();
     if (strcmp(built, runtime->version) == 0) return FERRY_OK;
-    return error_set(error, FERRY_UNSUPPORTED, path,
-                     "the adapter was built for ExecuTorch %s, and %s is ExecuTorch %s: " HOW_TO_BUILD,
-                     built, runtime->path, runtime->version);
+    return error_set(
+        error, FERRY_UNSUPPORTED, path,
+        "the adapter was built for ExecuTorch %s, and %s is ExecuTorch %s: " HOW_TO_BUILD, built,
+        runtime->path, runtime->version);
 }
 
 /* ---- the libraries ---- */
@@ -120,9 +123,10 @@ static ferry_status load_parts(ExecuTorch *runtime, const char *directory, ferry
 
 static ferry_status start(ExecuTorch *runtime, void *handle, const char *path, ferry_error *error) {
     if (!dlsym(handle, "_ZN10executorch7runtime12runtime_initEv")) {
-        return error_set(error, FERRY_BAD_FORMAT, path,
-                         "not ExecuTorch: the library has no executorch::runtime::runtime_init (the "
-                         "one in the Python package is executorch/lib/libexecutorch.so)");
+        return error_set(
+            error, FERRY_BAD_FORMAT, path,
+            "not ExecuTorch: the library has no executorch::runtime::runtime_init (the "
+            "one in the Python package is executorch/lib/libexecutorch.so)");
     }
     read_path(runtime, handle, path);
     const char *directory = search_parent(&runtime->arena, runtime->path);
@@ -177,8 +181,9 @@ const LibraryKind et_library = {
     .loader_names = loader_names,
     .package = "executorch/lib",
     .inside = inside,
-    .how_to_install = "install it with `pip install executorch`, or set FERRY_EXECUTORCH to the path of "
-                      "libexecutorch.so or of its directory",
+    .how_to_install =
+        "install it with `pip install executorch`, or set FERRY_EXECUTORCH to the path of "
+        "libexecutorch.so or of its directory",
     .load = load_library,
 };
 

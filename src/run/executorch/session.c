@@ -18,10 +18,11 @@ static ferry_status check_tensor(const ExecuTorchSession *session, const EtTenso
         return error_set(error, FERRY_UNSUPPORTED, name, "the program of %s has no tensor here",
                          session->path);
     }
-    return error_set(error, FERRY_UNSUPPORTED, name,
-                     "the tensor has rank %u and ExecuTorch's element type %d; ferry's tensors have "
-                     "at most rank %d",
-                     tensor->rank, tensor->dtype, FERRY_MAX_RANK);
+    return error_set(
+        error, FERRY_UNSUPPORTED, name,
+        "the tensor has rank %u and ExecuTorch's element type %d; ferry's tensors have "
+        "at most rank %d",
+        tensor->rank, tensor->dtype, FERRY_MAX_RANK);
 }
 
 /* The inputs that are tensors, and how many there are. */
@@ -46,14 +47,16 @@ static ferry_status read_signature(ExecuTorchSession *session, ferry_error *erro
     TRY(find_inputs(session, &inputs, error));
     size_t outputs = runtime->api.output_count(session->method);
     if (!names->input_count && !names->output_count) {
-        return error_set(error, FERRY_UNSUPPORTED, session->path,
-                         "export.json does not name the inputs and outputs of the program, as that of an "
-                         "export by ferry does");
+        return error_set(
+            error, FERRY_UNSUPPORTED, session->path,
+            "export.json does not name the inputs and outputs of the program, as that of an "
+            "export by ferry does");
     }
     if (inputs != names->input_count || outputs != names->output_count) {
-        return error_set(error, FERRY_BAD_FORMAT, session->path,
-                         "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",
-                         names->input_count, names->output_count, inputs, outputs);
+        return error_set(
+            error, FERRY_BAD_FORMAT, session->path,
+            "export.json names %zu inputs and %zu outputs, the program has %zu and %zu",
+            names->input_count, names->output_count, inputs, outputs);
     }
     session->outputs = ARENA_ARRAY(&session->arena, EtTensor, outputs);
     if (session->arena.failed) return error_memory(error, session->path, 0);
@@ -79,8 +82,8 @@ ferry_status executorch_open(ExecuTorch *runtime, const char *path, const ExecuT
     session->runtime = runtime;
     session->names = *names;
     session->path = arena_string(&session->arena, path);
-    ferry_status status = et_check(runtime, runtime->api.open(path, threads, &session->method), path,
-                                   "ExecuTorch cannot load the program", error);
+    ferry_status status = et_check(runtime, runtime->api.open(path, threads, &session->method),
+                                   path, "ExecuTorch cannot load the program", error);
     if (status == FERRY_OK) status = read_signature(session, error);
     if (status == FERRY_OK)
         *out = session;
@@ -98,8 +101,8 @@ void executorch_close(ExecuTorchSession *session) {
 
 /* ---- a run ---- */
 
-static ferry_status set_input(ExecuTorchSession *session, uint32_t index, const ferry_tensors *inputs,
-                              ferry_error *error) {
+static ferry_status set_input(ExecuTorchSession *session, uint32_t index,
+                              const ferry_tensors *inputs, ferry_error *error) {
     const ExecuTorch *runtime = session->runtime;
     const EtTensor *declared = &session->inputs[index];
     const char *name = session->names.inputs[index];
@@ -112,14 +115,16 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index, const 
     EtTensor given = {.data = tensor->data, .dtype = declared->dtype, .rank = declared->rank};
     for (uint32_t d = 0; d < given.rank; d++) {
         if (tensor->shape[d] > declared->sizes[d]) {
-            return error_set(error, FERRY_INVALID_ARGUMENT, name,
-                             "the size of dimension %u is %lld, and the program was exported for at "
-                             "most %d: export it with a larger bound",
-                             d, (long long)tensor->shape[d], declared->sizes[d]);
+            return error_set(
+                error, FERRY_INVALID_ARGUMENT, name,
+                "the size of dimension %u is %lld, and the program was exported for at "
+                "most %d: export it with a larger bound",
+                d, (long long)tensor->shape[d], declared->sizes[d]);
         }
         given.sizes[d] = (int32_t)tensor->shape[d];
     }
-    return et_check(runtime, runtime->api.set_input(session->method, session->places[index], &given), name,
+    return et_check(runtime,
+                    runtime->api.set_input(session->method, session->places[index], &given), name,
                     "ExecuTorch refused the tensor", error);
 }
 

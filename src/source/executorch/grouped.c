@@ -16,7 +16,8 @@ static const Node *made_by(const Value *value, Op op) {
 static bool read_group(const Value *part, Group *out) {
     const Node *product = made_by(part, OP_MATMUL);
     const Node *slice = product ? made_by(product->args[0].tensor, OP_SLICE) : NULL;
-    if (!slice || !sym_is_value(slice->args[1].integer, 0) || !sym_is_value(slice->args[4].integer, 1))
+    if (!slice || !sym_is_value(slice->args[1].integer, 0) ||
+        !sym_is_value(slice->args[4].integer, 1))
         return false;
     *out = (Group){slice->args[0].tensor, product->args[1].tensor, slice->args[2].integer,
                    slice->args[3].integer};
@@ -76,8 +77,9 @@ Value *pte_read_grouped(Reader *r, Value *const *parts, uint32_t count) {
     const Sym *behind = sym_sub(&r->b.program->symbols, rows->shape[0], end);
     if (rest->args[0].integers.count != 2 || rest->args[0].integers.items[0] != behind) return NULL;
     const Arg *fill = &rest->args[1];
-    bool zero = fill->kind == VALUE_FLOAT ? fill->number == 0
-                                          : fill->kind == VALUE_INT && sym_is_value(fill->integer, 0);
+    bool zero = fill->kind == VALUE_FLOAT
+                    ? fill->number == 0
+                    : fill->kind == VALUE_INT && sym_is_value(fill->integer, 0);
     Value *weights = zero ? join(r, matrices, count - 1) : NULL;
     if (!weights) return NULL;
     const Arg args[] = {arg_tensor(rows), arg_tensor(weights), arg_tensor(offsets)};

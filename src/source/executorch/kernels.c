@@ -16,7 +16,8 @@ typedef struct Row {
     ReadKernel *read;
 } Row;
 
-#define PRIM(name) {"executorch_prim::" name ".Scalar", NULL, 0, 0, read_prim_kernel}
+#define PRIM(name)                                                                                 \
+    { "executorch_prim::" name ".Scalar", NULL, 0, 0, read_prim_kernel }
 
 static const Row rows[] = {
     {"aten::_local_scalar_dense", NULL, 0, 0, read_item_kernel},
@@ -141,8 +142,9 @@ static bool is_fixed(Reader *r, char wanted, uint64_t index) {
     case 'n': return slot->kind == SLOT_NULL;
     case 'f': return slot->kind == SLOT_BOOL && !slot->boolean;
     case 'y': return slot->kind == SLOT_BOOL && slot->boolean;
-    case 'i': return slot->kind == SLOT_INT ? sym_is_value(slot->size, 1)
-                                            : slot->kind == SLOT_DOUBLE && slot->number == 1;
+    case 'i':
+        return slot->kind == SLOT_INT ? sym_is_value(slot->size, 1)
+                                      : slot->kind == SLOT_DOUBLE && slot->number == 1;
     case 'm': return slot->kind == SLOT_INT && sym_is_value(slot->size, -1);
     default: return true;
     }

@@ -3,7 +3,8 @@
 
 static const OpArg tensor_type = {.type = ARG_TENSOR}, integer_type = {.type = ARG_INT},
                    integers_type = {.type = ARG_INTS}, float_type = {.type = ARG_FLOAT},
-                   bool_type = {.type = ARG_BOOL}, maybe_tensor = {.type = ARG_TENSOR, .optional = true},
+                   bool_type = {.type = ARG_BOOL},
+                   maybe_tensor = {.type = ARG_TENSOR, .optional = true},
                    maybe_integers = {.type = ARG_INTS, .optional = true};
 
 /* True when the call has this many arguments. */
@@ -19,9 +20,9 @@ static Value *tensor(Reader *r, const PteCall *call, uint32_t i) {
 }
 
 #define GIVE_OP(r, call, place, op, ...)                                                           \
-    pte_read_give(r, (call)->args[place],                                                            \
-                build_op(&(r)->b, op, (const Arg[]){__VA_ARGS__},                                  \
-                         sizeof((const Arg[]){__VA_ARGS__}) / sizeof(Arg)))
+    pte_read_give(r, (call)->args[place],                                                          \
+                  build_op(&(r)->b, op, (const Arg[]){__VA_ARGS__},                                \
+                           sizeof((const Arg[]){__VA_ARGS__}) / sizeof(Arg)))
 
 /* ---- integers ---- */
 
@@ -61,7 +62,7 @@ static Arithmetic *arithmetic(const char *kernel) {
     static const struct {
         const char *name;
         Arithmetic *function;
-    } all[] = {{"add", sym_add},      {"sub", sym_sub},     {"mul", sym_mul},
+    } all[] = {{"add", sym_add},           {"sub", sym_sub}, {"mul", sym_mul},
                {"floordiv", sym_floordiv}, {"mod", sym_mod}, {"sym_min", sym_min},
                {"sym_max", sym_max}};
     const char *name = strrchr(kernel, ':') + 1;
@@ -131,18 +132,21 @@ void read_scatter_add_kernel(Reader *r, const PteCall *call) {
 void read_batch_norm_kernel(Reader *r, const PteCall *call) {
     if (!counts(r, call, 11)) return;
     GIVE_OP(r, call, 7, OP_BATCH_NORM, arg_tensor(tensor(r, call, 0)),
-            pte_read_arg(r, call->args[1], &maybe_tensor), pte_read_arg(r, call->args[2], &maybe_tensor),
-            arg_tensor(tensor(r, call, 3)), arg_tensor(tensor(r, call, 4)), arg_bool(false),
-            pte_read_arg(r, call->args[5], &float_type), pte_read_arg(r, call->args[6], &float_type),
-            arg_bool(false));
+            pte_read_arg(r, call->args[1], &maybe_tensor),
+            pte_read_arg(r, call->args[2], &maybe_tensor), arg_tensor(tensor(r, call, 3)),
+            arg_tensor(tensor(r, call, 4)), arg_bool(false),
+            pte_read_arg(r, call->args[5], &float_type),
+            pte_read_arg(r, call->args[6], &float_type), arg_bool(false));
 }
 
 /* The kernel is told the sizes as well. */
 void read_group_norm_kernel(Reader *r, const PteCall *call) {
     if (!counts(r, call, 12)) return;
     GIVE_OP(r, call, 8, OP_GROUP_NORM, arg_tensor(tensor(r, call, 0)),
-            pte_read_arg(r, call->args[6], &integer_type), pte_read_arg(r, call->args[1], &maybe_tensor),
-            pte_read_arg(r, call->args[2], &maybe_tensor), pte_read_arg(r, call->args[7], &float_type));
+            pte_read_arg(r, call->args[6], &integer_type),
+            pte_read_arg(r, call->args[1], &maybe_tensor),
+            pte_read_arg(r, call->args[2], &maybe_tensor),
+            pte_read_arg(r, call->args[7], &float_type));
 }
 
 void read_constant_pad_kernel(Reader *r, const PteCall *call) {
@@ -199,7 +203,8 @@ void read_upsample_kernel(Reader *r, const PteCall *call) {
     bool scaled = factors->kind == SLOT_DOUBLES;
     if (scaled == (size.kind != VALUE_NONE) && pte_read_bad(r, "expected sizes or factors")) return;
     if (scaled) size = scaled_sizes(r, x, factors, by);
-    Arg high = scaled ? arg_float(by[0]) : arg_none(), wide = scaled ? arg_float(by[1]) : arg_none();
+    Arg high = scaled ? arg_float(by[0]) : arg_none(),
+        wide = scaled ? arg_float(by[1]) : arg_none();
     if (bilinear)
         GIVE_OP(r, call, last + 1, OP_UPSAMPLE_BILINEAR, arg_tensor(x), size, corners, high, wide);
     else

@@ -26,9 +26,12 @@ static void read_input(Reader *r, PteSlot *slot, uint32_t index, size_t number) 
     const ferry_port *port = r->ports->input_count ? &r->ports->inputs[number] : NULL;
     const Sym *sizes[FERRY_MAX_RANK];
     if (port && (port->rank != slot->rank || port->dtype != slot->dtype)) {
-        pte_read_bad(r, "export.json says that the input \"%s\" has rank %zu and dtype %s; the program has "
-                   "rank %u and %s", port->name, port->rank, ferry_dtype_name(port->dtype), slot->rank,
-                   ferry_dtype_name(slot->dtype));
+        pte_read_bad(
+            r,
+            "export.json says that the input \"%s\" has rank %zu and dtype %s; the program has "
+            "rank %u and %s",
+            port->name, port->rank, ferry_dtype_name(port->dtype), slot->rank,
+            ferry_dtype_name(slot->dtype));
         return;
     }
     for (uint32_t d = 0; d < slot->rank; d++) sizes[d] = input_size(r, port, slot, number, d);
@@ -65,7 +68,7 @@ static const char *kernel_name(Reader *r, uint64_t index) {
     const char *name = flat_get_string(&entry, 0), *overload = flat_get_string(&entry, 1);
     if (!name) {
         pte_read_bad(r, "the operator %" PRIu64 " is not in the list, which has %u", index,
-                   r->f.operators.count);
+                     r->f.operators.count);
         return NULL;
     }
     if (!overload || !*overload) return name;
@@ -73,7 +76,8 @@ static const char *kernel_name(Reader *r, uint64_t index) {
 }
 
 static void read_instruction(Reader *r, size_t index) {
-    static const char *const others[] = {"nothing", "", "", "MoveCall", "JumpFalseCall", "FreeCall"};
+    static const char *const others[] = {"nothing",       "",        "", "MoveCall",
+                                         "JumpFalseCall", "FreeCall"};
     FlatTable entry = flat_item_table(&r->f.instructions, index), call = flat_get_table(&entry, 1);
     uint64_t kind = flat_get(&entry, 0, 1, 0), callee = flat_get(&call, 0, 4, 0);
     FlatVector list = flat_get_vector(&call, 1, 4);
@@ -84,7 +88,8 @@ static void read_instruction(Reader *r, size_t index) {
     uint32_t *args = ARENA_ARRAY(&r->arena, uint32_t, list.count);
     for (size_t i = 0; args && i < list.count; i++) args[i] = (uint32_t)flat_item(&list, i);
     if (!args) pte_read_memory(r);
-    if (r->f.program.failed) pte_read_bad(r, "the instruction %zu leads outside of the file", index);
+    if (r->f.program.failed)
+        pte_read_bad(r, "the instruction %zu leads outside of the file", index);
     if (!reader_ok(r)) return;
     PteCall made = {.args = args, .count = (uint32_t)list.count};
     if (kind == PTE_CALL_DELEGATE) {
@@ -93,8 +98,9 @@ static void read_instruction(Reader *r, size_t index) {
         made.kernel = kernel_name(r, callee);
         if (made.kernel) pte_read_kernel(r, &made);
     } else {
-        pte_read_unsupported(r, "the instruction %zu is a %s: control flow is not understood", index,
-                           kind < sizeof others / sizeof *others ? others[kind] : "kind of its own");
+        pte_read_unsupported(
+            r, "the instruction %zu is a %s: control flow is not understood", index,
+            kind < sizeof others / sizeof *others ? others[kind] : "kind of its own");
     }
 }
 
@@ -105,7 +111,8 @@ static void read_output(Reader *r, size_t index) {
     Value *value = pte_read_tensor(r, flat_item(&r->f.outputs, index));
     Arena *arena = &r->b.program->arena;
     if (!reader_ok(r)) return;
-    build_output(&r->b, port ? arena_string(arena, port->name) : arena_format(arena, "output_%zu", index),
+    build_output(&r->b,
+                 port ? arena_string(arena, port->name) : arena_format(arena, "output_%zu", index),
                  value);
 }
 

@@ -100,7 +100,7 @@ void pte_read_give(Reader *r, uint64_t index, Value *value);
 
 /* `count` elements of a weight at an offset of the file, which has a segment of `size` bytes from there. */
 Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
-                     const int64_t *shape);
+                       const int64_t *shape);
 
 /* A new symbol for a number that the program computes. */
 const Sym *pte_read_symbol(Reader *r, int64_t lower);
@@ -111,8 +111,10 @@ void pte_read_kernel(Reader *r, const PteCall *call);
 
 /* kernels_more.c: kernels that take more than their arguments' places. */
 typedef void ReadKernel(Reader *r, const PteCall *call);
-ReadKernel read_batch_norm_kernel, read_clone_kernel, read_constant_pad_kernel, read_group_norm_kernel, read_item_kernel, read_log1p_kernel,
-    read_nonzero_kernel, read_pad_kernel, read_prim_kernel, read_scatter_add_kernel, read_sym_size_kernel, read_upsample_kernel, read_view_kernel;
+ReadKernel read_batch_norm_kernel, read_clone_kernel, read_constant_pad_kernel,
+    read_group_norm_kernel, read_item_kernel, read_log1p_kernel, read_nonzero_kernel,
+    read_pad_kernel, read_prim_kernel, read_scatter_add_kernel, read_sym_size_kernel,
+    read_upsample_kernel, read_view_kernel;
 
 /* grouped.c: a concatenation that is the product of groups of rows; NULL: it is not. */
 Value *pte_read_grouped(Reader *r, Value *const *parts, uint32_t count);

@@ -26,7 +26,8 @@ bool pte_read_fail(Reader *r, ferry_status status, const char *format, ...) {
 /* ---- reading the table ---- */
 
 static void read_tensor(Reader *r, PteSlot *slot) {
-    FlatTable *table = &slot->table, place = flat_get_table(table, 6), extra = flat_get_table(table, 9);
+    FlatTable *table = &slot->table, place = flat_get_table(table, 6),
+              extra = flat_get_table(table, 9);
     FlatVector sizes = flat_get_vector(table, 2, 4), order = flat_get_vector(table, 3, 1);
     int number = (int8_t)flat_get(table, 0, 1, 0);
     slot->dtype = pte_dtype_of(number);
@@ -35,8 +36,11 @@ static void read_tensor(Reader *r, PteSlot *slot) {
         return;
     }
     if (sizes.count > FERRY_MAX_RANK || order.count != sizes.count) {
-        pte_read_unsupported(r, "a tensor has %u sizes and %u dimensions in order; expected the same, at "
-                           "most %d", sizes.count, order.count, FERRY_MAX_RANK);
+        pte_read_unsupported(
+            r,
+            "a tensor has %u sizes and %u dimensions in order; expected the same, at "
+            "most %d",
+            sizes.count, order.count, FERRY_MAX_RANK);
         return;
     }
     slot->rank = (uint32_t)sizes.count;
@@ -47,13 +51,15 @@ static void read_tensor(Reader *r, PteSlot *slot) {
             pte_read_unsupported(r, "a tensor whose dimensions are in another order");
         }
     }
-    if (flat_get(table, 1, 4, 0)) pte_read_unsupported(r, "a tensor that begins inside of its memory");
+    if (flat_get(table, 1, 4, 0))
+        pte_read_unsupported(r, "a tensor that begins inside of its memory");
     if (flat_get(&extra, 2, 1, 0)) pte_read_unsupported(r, "a weight in another file (.ptd)");
     slot->constant = (uint32_t)flat_get(table, 5, 4, 0);
     slot->dynamic = flat_get(table, 8, 1, 0) != PTE_STATIC;
     slot->place[0] = flat_get(&place, 0, 4, 0);
     slot->place[1] = flat_get(&place, 1, 4, 0) | flat_get(&place, 2, 4, 0) << 32;
-    if (slot->constant && slot->place[0]) pte_read_unsupported(r, "a weight that the program writes");
+    if (slot->constant && slot->place[0])
+        pte_read_unsupported(r, "a weight that the program writes");
 }
 
 static void read_slot(Reader *r, PteSlot *slot, uint64_t index) {
@@ -84,23 +90,29 @@ bool pte_read_slots(Reader *r) {
 
 PteSlot *pte_read_slot(Reader *r, uint64_t index) {
     if (index < r->f.values.count) return &r->slots[index];
-    pte_read_bad(r, "the value %" PRIu64 " is not in the table, which has %u", index, r->f.values.count);
+    pte_read_bad(r, "the value %" PRIu64 " is not in the table, which has %u", index,
+                 r->f.values.count);
     return NULL;
 }
 
 PteSlot *pte_read_kind(Reader *r, uint64_t index, SlotKind kind) {
-    static const char *const names[] = {
-        [SLOT_NULL] = "None",       [SLOT_INT] = "an integer",
-        [SLOT_BOOL] = "a bool",     [SLOT_DOUBLE] = "a float",
-        [SLOT_TENSOR] = "a tensor", [SLOT_STRING] = "a string",
-        [SLOT_INTS] = "integers",   [SLOT_DOUBLES] = "floats",
-        [SLOT_BOOLS] = "bools",     [SLOT_TENSORS] = "tensors",
-        [SLOT_OPTIONAL_TENSORS] = "optional tensors"};
+    static const char *const names[] = {[SLOT_NULL] = "None",
+                                        [SLOT_INT] = "an integer",
+                                        [SLOT_BOOL] = "a bool",
+                                        [SLOT_DOUBLE] = "a float",
+                                        [SLOT_TENSOR] = "a tensor",
+                                        [SLOT_STRING] = "a string",
+                                        [SLOT_INTS] = "integers",
+                                        [SLOT_DOUBLES] = "floats",
+                                        [SLOT_BOOLS] = "bools",
+                                        [SLOT_TENSORS] = "tensors",
+                                        [SLOT_OPTIONAL_TENSORS] = "optional tensors"};
     PteSlot *slot = pte_read_slot(r, index);
     if (!slot || slot->kind == kind) return slot;
     pte_read_bad(r, "expected %s as the value %" PRIu64 ", found %s", names[kind], index,
-               slot->kind >= SLOT_NULL && slot->kind <= SLOT_OPTIONAL_TENSORS ? names[slot->kind]
-                                                                              : "something unknown");
+                 slot->kind >= SLOT_NULL && slot->kind <= SLOT_OPTIONAL_TENSORS
+                     ? names[slot->kind]
+                     : "something unknown");
     return NULL;
 }
 
@@ -129,30 +141,32 @@ static const char *weight_name(Reader *r, uint64_t offset) {
         bool found = pte_segment(&r->f, flat_get(&entry, 1, 4, 0), &start, &size);
         if (!key || !found || start != offset) continue;
         const char *last = strrchr(key, '.');
-        bool ours = first && last > first + 1 && strspn(key, "0123456789") == (size_t)(first - key) &&
-                    strlen(last) == 17;
+        bool ours = first && last > first + 1 &&
+                    strspn(key, "0123456789") == (size_t)(first - key) && strlen(last) == 17;
         return ours ? arena_string_n(&r->arena, first + 1, (size_t)(last - first - 1)) : key;
     }
     return "constant";
 }
 
 Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
-                     const int64_t *shape) {
+                       const int64_t *shape) {
     int64_t key[3 + FERRY_MAX_RANK] = {(int64_t)offset, dtype, rank};
     uint64_t bytes;
     memcpy(key + 3, shape, rank * sizeof *shape);
     Value *known = map_get(&r->weights, key, sizeof key);
     if (known) return known;
     if (!dtype_bytes(dtype, rank, shape, &bytes) || bytes > size) {
-        pte_read_bad(r, "a weight is larger than the %" PRIu64 " bytes that the file has for it", size);
+        pte_read_bad(r, "a weight is larger than the %" PRIu64 " bytes that the file has for it",
+                     size);
         return &r->b.poison;
     }
     Program *program = r->b.program;
     const Recipe *recipe = recipe_file(&program->arena, r->f.file, offset, dtype, rank, shape);
     const char *name = weight_name(r, offset);
     bool named = strcmp(name, "constant") != 0 && strcmp(name, "number") != 0;
-    Value *value = recipe ? program_weight(program, named ? VALUE_PARAMETER : VALUE_CONSTANT, name, recipe)
-                          : NULL;
+    Value *value =
+        recipe ? program_weight(program, named ? VALUE_PARAMETER : VALUE_CONSTANT, name, recipe)
+               : NULL;
     const void *copy = arena_copy(&r->arena, key, sizeof key);
     if (!value || !copy) {
         pte_read_memory(r);
@@ -177,15 +191,16 @@ static Value *constant(Reader *r, const PteSlot *slot) {
 
 /* What another tensor left in the memory of this one. */
 static Value *inherited(Reader *r, const PteSlot *slot, uint64_t index) {
-    const PteSlot *base = slot->place[0] ? map_get(&r->places, slot->place, sizeof slot->place) : NULL;
+    const PteSlot *base =
+        slot->place[0] ? map_get(&r->places, slot->place, sizeof slot->place) : NULL;
     const Sym *shape[FERRY_MAX_RANK];
     if (!base) {
         pte_read_bad(r, "the tensor %" PRIu64 " is read before it is made", index);
         return &r->b.poison;
     }
     if (base->dtype != slot->dtype || slot->dynamic) {
-        pte_read_unsupported(r, "the tensor %" PRIu64 " is a view of another type, or of varying size",
-                           index);
+        pte_read_unsupported(
+            r, "the tensor %" PRIu64 " is a view of another type, or of varying size", index);
         return &r->b.poison;
     }
     for (uint32_t d = 0; d < slot->rank; d++) shape[d] = build_const(&r->b, slot->sizes[d]);
@@ -220,7 +235,7 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
         Buffer text = {0};
         value_print_type(&text, value);
         pte_read_bad(r, "the result is %s; the value %" PRIu64 " is declared as another type",
-                   buffer_string(&text), index);
+                     buffer_string(&text), index);
         buffer_free(&text);
     } else {
         slot->value = value;

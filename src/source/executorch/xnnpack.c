@@ -25,7 +25,8 @@ static bool find_named(const Reader *r, const char *key, uint64_t *offset, uint6
     return false;
 }
 
-static Value *read_constant(XnnGraph *x, uint64_t index, ferry_dtype dtype, const FlatVector *dims) {
+static Value *read_constant(XnnGraph *x, uint64_t index, ferry_dtype dtype,
+                            const FlatVector *dims) {
     FlatTable entry = flat_item_table(&x->data, index);
     const char *key = flat_get_string(&entry, 2);
     uint64_t offset, size;
@@ -50,8 +51,9 @@ static void read_value(XnnGraph *x, size_t index) {
         return;
     }
     if (id >= x->count || dims.count > FERRY_MAX_RANK) {
-        pte_read_bad(r, "the value %zu of the delegate has the number %" PRIu64 " and %u dimensions",
-                   index, id, dims.count);
+        pte_read_bad(r,
+                     "the value %zu of the delegate has the number %" PRIu64 " and %u dimensions",
+                     index, id, dims.count);
         return;
     }
     XnnValue *value = &x->table[id];
@@ -75,8 +77,10 @@ Value *xnn_read(XnnGraph *x, uint64_t id) {
 void xnn_give(XnnGraph *x, uint64_t id, Value *value) {
     if (!reader_ok(x->r)) return;
     if (id >= x->count || x->table[id].value) {
-        pte_read_bad(x->r, "the delegate makes the value %" PRIu64 " which is not in the graph, or made "
-                   "already", id);
+        pte_read_bad(x->r,
+                     "the delegate makes the value %" PRIu64 " which is not in the graph, or made "
+                     "already",
+                     id);
         return;
     }
     if (x->clamped) {
@@ -92,7 +96,8 @@ void xnn_give(XnnGraph *x, uint64_t id, Value *value) {
 /* ---- the graph ---- */
 
 static bool find_blob(Reader *r, uint64_t index, FlatReader *out) {
-    FlatTable delegate = flat_item_table(&r->f.delegates, index), data = flat_get_table(&delegate, 1);
+    FlatTable delegate = flat_item_table(&r->f.delegates, index),
+              data = flat_get_table(&delegate, 1);
     const char *id = flat_get_string(&delegate, 0);
     uint64_t offset, size;
     if (!id || strcmp(id, "XnnpackBackend") != 0) {

@@ -24,7 +24,8 @@ static Value *operand(XnnGraph *x, const FlatTable *node, uint32_t slot) {
 }
 
 /* Lists of numbers, as many as the tensor has dimensions. */
-static bool read_list(XnnGraph *x, const FlatTable *node, uint32_t slot, uint32_t rank, int64_t *out) {
+static bool read_list(XnnGraph *x, const FlatTable *node, uint32_t slot, uint32_t rank,
+                      int64_t *out) {
     FlatVector list = flat_get_vector(node, slot, 4);
     if (!reader_ok(x->r)) return false;
     if (list.count != rank || rank > FERRY_MAX_RANK) {
@@ -140,7 +141,8 @@ static void read_pad(XnnGraph *x, const Row *row, const FlatTable *node) {
         pads[2 * (rank - 1 - d)] = before[d];
         pads[2 * (rank - 1 - d) + 1] = after[d];
     }
-    Arg list = arg_ints(&x->r->b, pads, 2 * rank), fill = arg_float((double)flat_get_float(node, 2));
+    Arg list = arg_ints(&x->r->b, pads, 2 * rank),
+        fill = arg_float((double)flat_get_float(node, 2));
     xnn_give(x, field(node, 4),
              APPLY(x, row->op, arg_tensor(value), list, arg_string("constant"), fill));
 }
@@ -207,26 +209,28 @@ static Value *filter(XnnGraph *x, const FlatTable *node, bool depthwise) {
 static void read_convolution(XnnGraph *x, const Row *row, const FlatTable *node) {
     const int64_t zero[] = {0, 0};
     Builder *b = &x->r->b;
-    Value *from = image(x, node, 15), *weight = filter(x, node, strcmp(row->name, "DepthwiseConv2d") == 0);
+    Value *from = image(x, node, 15),
+          *weight = filter(x, node, strcmp(row->name, "DepthwiseConv2d") == 0);
     uint64_t id = flat_get(node, 17, 4, UINT32_MAX);
     Value *bias = id == UINT32_MAX ? NULL : xnn_read(x, id);
     if (bias && reader_ok(x->r)) bias = build_to(b, bias, from->dtype);
     Arg pads = padding(x, node);
     give_image(x, field(node, 18),
                APPLY(x, row->op, arg_tensor(from), arg_tensor(weight), arg_tensor(bias),
-                     pair(x, node, 6), pads, pair(x, node, 8), arg_bool(false), arg_ints(b, zero, 2),
-                     arg_int(b, field(node, 12))));
+                     pair(x, node, 6), pads, pair(x, node, 8), arg_bool(false),
+                     arg_ints(b, zero, 2), arg_int(b, field(node, 12))));
 }
 
 static void read_pool(XnnGraph *x, const Row *row, const FlatTable *node) {
     Value *from = image(x, node, 10);
     bool average = row->op == OP_AVG_POOL;
     Arg pads = padding(x, node), size = pair(x, node, 4), stride = pair(x, node, 6);
-    if (average && (field(node, 0) || field(node, 1))) pte_read_unsupported(x->r, "padding of averages");
-    Value *result =
-        average ? APPLY(x, row->op, arg_tensor(from), size, stride, pads, arg_bool(false), arg_bool(true))
-                : APPLY(x, row->op, arg_tensor(from), size, stride, pads, pair(x, node, 8),
-                        arg_bool(false));
+    if (average && (field(node, 0) || field(node, 1)))
+        pte_read_unsupported(x->r, "padding of averages");
+    Value *result = average ? APPLY(x, row->op, arg_tensor(from), size, stride, pads,
+                                    arg_bool(false), arg_bool(true))
+                            : APPLY(x, row->op, arg_tensor(from), size, stride, pads,
+                                    pair(x, node, 8), arg_bool(false));
     give_image(x, field(node, 11), result);
 }
 
