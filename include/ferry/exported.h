@@ -79,6 +79,11 @@ FERRY_API const char *ferry_exported_architecture(const ferry_exported *exported
 FERRY_API const char *ferry_exported_dtype(const ferry_exported *exported);
 FERRY_API const char *ferry_exported_format(const ferry_exported *exported);
 
+/* How many parts of a saved or loaded ExecuTorch export are handed to a backend such as XNNPACK; 0 for other
+ * formats. */
+FERRY_API ferry_status ferry_exported_delegates(const ferry_exported *exported, size_t *count,
+                                                ferry_error *error);
+
 /* ---- checking ---- */
 
 /* One comparison of a check. */

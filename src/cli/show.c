@@ -121,7 +121,7 @@ static void print_fixed_sizes(const ferry_exported *exported) {
 
 /* `kind`: "an export" or "a program". */
 static void show_export(const ferry_exported *exported, const char *path, const char *kind,
-                        bool json) {
+                        size_t delegates, bool json) {
     size_t inputs = ferry_exported_input_count(exported),
            outputs = ferry_exported_output_count(exported);
     if (json) {
@@ -140,10 +140,15 @@ static void show_export(const ferry_exported *exported, const char *path, const 
     for (size_t i = 0; i < outputs; i++) {
         print_port("output", ferry_exported_output(exported, i), json, i == 0);
     }
-    if (json)
-        puts("]}");
-    else
-        print_fixed_sizes(exported);
+    bool delegated = strcmp(ferry_exported_format(exported), "executorch") == 0;
+    if (json) {
+        printf("]");
+        if (delegated) printf(", \"delegates\": %zu", delegates);
+        puts("}");
+        return;
+    }
+    if (delegated) printf("  delegates %zu\n", delegates);
+    print_fixed_sizes(exported);
 }
 
 static bool has_manifest(const char *path) {
@@ -174,7 +179,7 @@ static int show_checkpoint(const char *path, const ShowArgs *args) {
         config.dump = cli_write;
         status = ferry_export(model, &config, &exported, &error);
         if (status == FERRY_OK && !args->program)
-            show_export(exported, path, "a program", args->json);
+            show_export(exported, path, "a program", 0, args->json);
         ferry_exported_free(exported);
     } else {
         show_model(model, path, args);
@@ -200,11 +205,12 @@ static int run_show(int argc, char **argv) {
     ferry_exported *exported;
     ferry_error error;
     if (ferry_exported_load(path, &exported, &error) != FERRY_OK) return cli_fail(&error);
-    ferry_status status = FERRY_OK;
-    if (args.program)
+    size_t delegates;
+    ferry_status status = ferry_exported_delegates(exported, &delegates, &error);
+    if (status == FERRY_OK && args.program)
         status = ferry_exported_print(exported, cli_write, NULL, &error);
-    else
-        show_export(exported, path, "an export", args.json);
+    else if (status == FERRY_OK)
+        show_export(exported, path, "an export", delegates, args.json);
     ferry_exported_free(exported);
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }

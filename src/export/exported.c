@@ -143,3 +143,16 @@ const char *ferry_exported_dtype(const ferry_exported *exported) {
 const char *ferry_exported_format(const ferry_exported *exported) {
     return exported->manifest.format;
 }
+
+ferry_status ferry_exported_delegates(const ferry_exported *exported, size_t *count,
+                                      ferry_error *error) {
+    Arena arena = {0};
+    error_clear(error);
+    *count = 0;
+    if (strcmp(exported->manifest.format, "executorch") != 0 || !exported->directory)
+        return FERRY_OK;
+    const char *path = path_join(&arena, exported->directory, exported->manifest.file);
+    ferry_status status = executorch_delegates(path, count, error);
+    arena_free(&arena);
+    return status;
+}

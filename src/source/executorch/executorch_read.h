@@ -16,6 +16,9 @@ typedef struct PtePorts {
     size_t input_count, output_count;
 } PtePorts;
 
+/* How many parts of the program at `path` are handed to a backend. */
+ferry_status executorch_delegates(const char *path, size_t *count, ferry_error *error);
+
 /* Read the file at `path` into an empty program, whose weights refer to the file, which is added to `files`
  * and must outlive the program. Symbols that the program has already keep their ranges. */
 ferry_status executorch_read(const char *path, const PtePorts *ports, MappedFiles *files,

@@ -1,5 +1,6 @@
 /* The parts of a .pte: a header, a FlatBuffer, and segments behind it. */
 #include "base/error.h"
+#include "source/executorch/executorch_read.h"
 #include "source/executorch/reader.h"
 
 #include <inttypes.h>
@@ -74,4 +75,19 @@ bool pte_segment(const PteFile *f, uint64_t index, uint64_t *offset, uint64_t *s
     *size = flat_get(&segment, 1, 8, 0);
     *offset = f->base + start;
     return segment.reader && start <= room && *size <= room - start;
+}
+
+ferry_status executorch_delegates(const char *path, size_t *count, ferry_error *error) {
+    Arena arena = {0};
+    MappedFile file;
+    PteFile parts;
+    ferry_status status = file_map(path, &arena, &file, error);
+    *count = 0;
+    if (status == FERRY_OK) {
+        status = pte_file(&file, &parts, error);
+        if (status == FERRY_OK) *count = parts.delegates.count;
+        file_unmap(&file);
+    }
+    arena_free(&arena);
+    return status;
 }
