@@ -240,7 +240,8 @@ static bool bpe_tokenize(Model *model, const char *text, size_t length, ModelTok
             begin += symbol.length;
         }
     }
-    if (slot && !out->failed) remember(slot, text, length, out->items + first, out->count - first);
+    if (slot && out->count > first && !out->failed)
+        remember(slot, text, length, out->items + first, out->count - first);
     return true;
 }
 

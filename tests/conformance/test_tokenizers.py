@@ -221,6 +221,27 @@ def test_pretokenizer(pretokenizer, tmp_path):
         check_encoding(package, ours, text)
 
 
+EVERY = [chr(code) for code in [*range(0xD800), *range(0xE000, 0x323B0), *range(0xE0000, 0xE01F0), 0xF0000, 0x10FFFD]]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *({"normalizer": {"type": name}} for name in ("NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Nmt")),
+        *({"normalizer": bert_normalizer(**{key: True})} for key in ("clean_text", "strip_accents")),
+        {"pre_tokenizer": {"type": "BertPreTokenizer"}},
+        {"pre_tokenizer": split(r"\s", "Removed")},
+    ],
+    ids=lambda parts: next(iter(parts.values()))["type"],
+)
+def test_every_character(parts, tmp_path):
+    """All of Unicode, also what came after the versions that the package has tables of."""
+    make = of_pieces if "pre_tokenizer" in parts else of_bytes
+    package, ours = open_both(make(**parts), tmp_path)
+    for start in range(0, len(EVERY), 300):
+        check_encoding(package, ours, "|".join(EVERY[start : start + 300]))
+
+
 def test_added_tokens(tmp_path):
     """Every combination of the flags of added tokens."""
     added = []
