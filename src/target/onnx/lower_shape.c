@@ -1,23 +1,6 @@
 /* Lowerings of operations that rearrange elements, and of those that make tensors from sizes. */
 #include "target/onnx/lower.h"
-
-/* A constant target for Reshape, when the sizes allow one: 0 copies the input's size at the same
- * place, and one -1 is worked out. */
-static bool reshape_target(const Value *from, const Value *to, int64_t *target) {
-    uint32_t unknown = 0;
-    for (uint32_t d = 0; d < to->rank; d++) {
-        if (sym_is_const(to->shape[d])) {
-            target[d] = to->shape[d]->value;
-            if (target[d] == 0) return false;
-        } else if (d < from->rank && from->shape[d] == to->shape[d]) {
-            target[d] = 0;
-        } else {
-            target[d] = -1;
-            unknown++;
-        }
-    }
-    return unknown <= 1;
-}
+#include "target/reshape.h"
 
 void lower_view(Onnx *o, const Node *node) {
     const Value *from = lower_tensor(node, 0), *to = node->outputs[0];
