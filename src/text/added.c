@@ -15,8 +15,9 @@ void added_free(Added *added) {
 
 /* ---- splitting ---- */
 
-static size_t spaces_before(const char *text, size_t end) {
-    while (end > 0) {
+/* Where the spaces that end at `end` begin, not before `from`. */
+static size_t spaces_before(const char *text, size_t from, size_t end) {
+    while (end > from) {
         size_t begin = utf8_before(text, end);
         if (!char_is_space(utf8_get(text + begin))) break;
         end = begin;
@@ -65,10 +66,7 @@ static void find(const Added *added, const Trie *trie, const char *text, size_t 
         size_t begin = at, stop = end;
         at = end;
         if (token->single_word && !stands_alone(text, begin, end, length)) continue;
-        if (token->left) {
-            begin = spaces_before(text, begin);
-            if (begin < done) begin = done;
-        }
+        if (token->left) begin = begin > done ? spaces_before(text, done, begin) : done;
         if (token->right) stop = spaces_after(text, stop, length);
         if (done < begin) tell(context, NULL, done, begin);
         tell(context, token, begin, stop);
