@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     CheckpointTensor tensors[MAX_TENSORS];
     Shard shard = {.name = "model.safetensors"};
     shard.tensors.file = (MappedFile){.bytes = data, .size = DATA_SIZE};
-    Checkpoint cp = {.directory = "fuzz", .config = json_object_get(root, "config"), .tensors = tensors};
+    Checkpoint cp = {
+        .directory = "fuzz", .config = json_object_get(root, "config"), .tensors = tensors};
     cp.model_type = json_string_value(json_object_get(cp.config, "model_type"));
     if (cp.model_type) {
         add_tensors(&cp, &shard, items, json_object_get(root, "tensors"));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write the seeds of the fuzzers, corpus/<fuzzer>/<name>: small inputs that reach most of each reader.
 
-Only the standard library is used, and the same bytes come out every time.
+The same bytes come out every time. Only the standard library is used, but for the programs that write, which torch
+traces.
 """
 import base64
 import io

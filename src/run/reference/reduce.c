@@ -165,8 +165,7 @@ ferry_status kernel_reduce(Call *call) {
     TRY(make_rows(call, &work.input, &moved, &work));
     TRY(call_allocate(call, 0));
     if (tensor_count(output) != work.rows) return call_reject_shape(call);
-    if (work.length == 0 && op != OP_SUM && op != OP_MEAN && op != OP_ANY &&
-        op != OP_PROD) {
+    if (work.length == 0 && op != OP_SUM && op != OP_MEAN && op != OP_ANY && op != OP_PROD) {
         return call_fail(call, FERRY_INVALID_ARGUMENT, "the reduced dimension is empty");
     }
     int64_t tasks = work.length * work.rows > 32768 ? 4 * (int64_t)pool_threads(call->pool) : 1;

@@ -101,10 +101,11 @@ static bool find_blob(Reader *r, uint64_t index, FlatReader *out) {
     const char *id = flat_get_string(&delegate, 0);
     uint64_t offset, size;
     if (!id || strcmp(id, "XnnpackBackend") != 0) {
-        return pte_read_unsupported(r,
-                                    "a delegate of the backend \"%s\", which is not read back: only "
-                                    "kernels and XNNPACK's delegates are",
-                                    id ? id : "");
+        return pte_read_unsupported(
+            r,
+            "a delegate of the backend \"%s\", which is not read back: only "
+            "kernels and XNNPACK's delegates are",
+            id ? id : "");
     }
     r->where = "XnnpackBackend";
     if (flat_get(&data, 0, 1, 0) != PTE_LOCATION_SEGMENT) {

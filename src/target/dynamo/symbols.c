@@ -69,7 +69,8 @@ void symbols_name(Serializer *s) {
     Map taken = {0};
     for (size_t i = 0; i < s->program->symbols.symbols.count; i++) {
         const Sym *symbol = s->program->symbols.symbols.items[i];
-        int64_t sample = symbol->sample ? symbol->sample : 32 * factors[used % (sizeof factors / sizeof *factors)];
+        int64_t sample = symbol->sample ? symbol->sample
+                                        : 32 * factors[used % (sizeof factors / sizeof *factors)];
         used += s->symbol_value[i] != NULL;
         if (sample < symbol->lower) sample = symbol->lower;
         if (sample > symbol->upper) sample = symbol->upper;

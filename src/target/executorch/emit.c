@@ -309,8 +309,8 @@ static uint64_t fingerprint(const Recipe *recipe) {
 const char *pte_named(Pte *p, const Recipe *recipe, const char *name) {
     PteValue known = pte_recipe(p, 'n', recipe, (PteValue)p->named.count);
     if (known >= 0) return p->named.items[known].key;
-    const char *key = arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name,
-                                   fingerprint(recipe));
+    const char *key =
+        arena_format(&p->arena, "%zu.%s.%016" PRIx64, p->named.count, name, fingerprint(recipe));
     VEC_PUSH(&p->named, (NamedData){key, recipe});
     return key;
 }

@@ -26,11 +26,11 @@ typedef struct MlxField {
         FIELD_NONE, /* absent */
         FIELD_TENSOR,
         FIELD_TENSORS,
-        FIELD_INT,    /* a number or a computed value */
-        FIELD_INTS,   /* of such */
-        FIELD_RESULT, /* the computed value that the node makes */
-        FIELD_FILL,   /* a float, or a computed value */
-        FIELD_INDEX,  /* an integer, a computed value or a tensor: one of the former, */
+        FIELD_INT,     /* a number or a computed value */
+        FIELD_INTS,    /* of such */
+        FIELD_RESULT,  /* the computed value that the node makes */
+        FIELD_FILL,    /* a float, or a computed value */
+        FIELD_INDEX,   /* an integer, a computed value or a tensor: one of the former, */
         FIELD_INDICES, /* and a tensor */
         FIELD_I8,
         FIELD_I32,
@@ -81,37 +81,112 @@ typedef struct Mlx {
 
 /* The numbers of the schema's nodes. */
 enum {
-    MLX_ID_COPY = 2, MLX_ADDMM, MLX_ITEM_INT, MLX_EXPAND_DIMS, MLX_TAKE_ALONG_AXIS = 7, MLX_TAKE,
-    MLX_RMS_NORM, MLX_LAYER_NORM, MLX_SDPA = 12, MLX_ADD, MLX_ADD_INT, MLX_SUBTRACT_INT,
-    MLX_MULTIPLY_INT, MLX_FLOOR_DIVIDE_INT, MLX_SYM_SIZE, MLX_MULTIPLY, MLX_DIVIDE, MLX_SUBTRACT,
-    MLX_CONV_1D, MLX_CONV_2D, MLX_CONV_3D, MLX_GELU, MLX_ARANGE, MLX_SILU, MLX_SIGMOID, MLX_TANH,
-    MLX_SPLIT = 31, MLX_RSQRT, MLX_MAXIMUM, MLX_MINIMUM, MLX_LOG, MLX_SOFTMAX, MLX_BROADCAST_TO,
-    MLX_PAD, MLX_WHERE, MLX_RESHAPE, MLX_TRANSPOSE, MLX_AS_STRIDED, MLX_SLICE = 45, MLX_AS_TYPE, MLX_CONCATENATE,
-    MLX_FULL, MLX_ARGMAX = 50, MLX_INDEX_COPY = 52, MLX_LESS = 54, MLX_LESS_EQUAL, MLX_GREATER,
-    MLX_GREATER_EQUAL, MLX_EQUAL, MLX_NOT_EQUAL, MLX_LOGICAL_NOT, MLX_LOGICAL_AND, MLX_LOGICAL_OR,
-    MLX_FLOOR = 66, MLX_CEIL, MLX_SQUARE, MLX_EXP, MLX_SIN, MLX_COS, MLX_ARCTAN = 75, MLX_ERF = 84,
-    MLX_EXPM1, MLX_ROUND, MLX_RECIPROCAL, MLX_SQRT, MLX_ABS, MLX_NEG, MLX_LOG_ADD_EXP = 92,
-    MLX_FLOOR_DIVIDE, MLX_POWER, MLX_SUM = 96, MLX_MEAN, MLX_PROD = 100, MLX_MAX, MLX_MIN,
-    MLX_MOD_INT = 105, MLX_REMAINDER, MLX_CONV_TRANSPOSE_1D, MLX_CONV_TRANSPOSE_2D,
-    MLX_CONV_TRANSPOSE_3D, MLX_CLIP, MLX_CUMSUM, MLX_SIGN = 113, MLX_ANY, MLX_ARGSORT = 118,
-    MLX_SCATTER_ADD = 122, MLX_GATHER_MM, MLX_BITWISE_INVERT = 127, MLX_BITWISE_AND = 129,
+    MLX_ID_COPY = 2,
+    MLX_ADDMM,
+    MLX_ITEM_INT,
+    MLX_EXPAND_DIMS,
+    MLX_TAKE_ALONG_AXIS = 7,
+    MLX_TAKE,
+    MLX_RMS_NORM,
+    MLX_LAYER_NORM,
+    MLX_SDPA = 12,
+    MLX_ADD,
+    MLX_ADD_INT,
+    MLX_SUBTRACT_INT,
+    MLX_MULTIPLY_INT,
+    MLX_FLOOR_DIVIDE_INT,
+    MLX_SYM_SIZE,
+    MLX_MULTIPLY,
+    MLX_DIVIDE,
+    MLX_SUBTRACT,
+    MLX_CONV_1D,
+    MLX_CONV_2D,
+    MLX_CONV_3D,
+    MLX_GELU,
+    MLX_ARANGE,
+    MLX_SILU,
+    MLX_SIGMOID,
+    MLX_TANH,
+    MLX_SPLIT = 31,
+    MLX_RSQRT,
+    MLX_MAXIMUM,
+    MLX_MINIMUM,
+    MLX_LOG,
+    MLX_SOFTMAX,
+    MLX_BROADCAST_TO,
+    MLX_PAD,
+    MLX_WHERE,
+    MLX_RESHAPE,
+    MLX_TRANSPOSE,
+    MLX_AS_STRIDED,
+    MLX_SLICE = 45,
+    MLX_AS_TYPE,
+    MLX_CONCATENATE,
+    MLX_FULL,
+    MLX_ARGMAX = 50,
+    MLX_INDEX_COPY = 52,
+    MLX_LESS = 54,
+    MLX_LESS_EQUAL,
+    MLX_GREATER,
+    MLX_GREATER_EQUAL,
+    MLX_EQUAL,
+    MLX_NOT_EQUAL,
+    MLX_LOGICAL_NOT,
+    MLX_LOGICAL_AND,
+    MLX_LOGICAL_OR,
+    MLX_FLOOR = 66,
+    MLX_CEIL,
+    MLX_SQUARE,
+    MLX_EXP,
+    MLX_SIN,
+    MLX_COS,
+    MLX_ARCTAN = 75,
+    MLX_ERF = 84,
+    MLX_EXPM1,
+    MLX_ROUND,
+    MLX_RECIPROCAL,
+    MLX_SQRT,
+    MLX_ABS,
+    MLX_NEG,
+    MLX_LOG_ADD_EXP = 92,
+    MLX_FLOOR_DIVIDE,
+    MLX_POWER,
+    MLX_SUM = 96,
+    MLX_MEAN,
+    MLX_PROD = 100,
+    MLX_MAX,
+    MLX_MIN,
+    MLX_MOD_INT = 105,
+    MLX_REMAINDER,
+    MLX_CONV_TRANSPOSE_1D,
+    MLX_CONV_TRANSPOSE_2D,
+    MLX_CONV_TRANSPOSE_3D,
+    MLX_CLIP,
+    MLX_CUMSUM,
+    MLX_SIGN = 113,
+    MLX_ANY,
+    MLX_ARGSORT = 118,
+    MLX_SCATTER_ADD = 122,
+    MLX_GATHER_MM,
+    MLX_BITWISE_INVERT = 127,
+    MLX_BITWISE_AND = 129,
     MLX_BITWISE_OR,
 };
 
 /* ---- fields ---- */
 
-#define NOTHING     ((MlxField){.kind = FIELD_NONE})
-#define TENSOR(t)   ((MlxField){.kind = FIELD_TENSOR, .tensor = (t)})
+#define NOTHING       ((MlxField){.kind = FIELD_NONE})
+#define TENSOR(t)     ((MlxField){.kind = FIELD_TENSOR, .tensor = (t)})
 #define RESULT_INT(i) ((MlxField){.kind = FIELD_RESULT, .integer = (i)})
-#define INT(i)      ((MlxField){.kind = FIELD_INT, .integer = (i)})
-#define LITERAL(i)  ((MlxField){.kind = FIELD_INT, .integer = {false, (i)}})
-#define INDEX(i)    ((MlxField){.kind = FIELD_INDEX, .integer = (i)})
-#define INDICES(t)  ((MlxField){.kind = FIELD_INDICES, .tensor = (t)})
-#define I8(i)       ((MlxField){.kind = FIELD_I8, .number = (i)})
-#define I32(i)      ((MlxField){.kind = FIELD_I32, .number = (double)(i)})
-#define BOOL(b)     ((MlxField){.kind = FIELD_BOOL, .number = (b)})
-#define FLOAT(f)    ((MlxField){.kind = FIELD_FLOAT, .number = (f)})
-#define TEXT(s)     ((MlxField){.kind = FIELD_TEXT, .text = (s)})
+#define INT(i)        ((MlxField){.kind = FIELD_INT, .integer = (i)})
+#define LITERAL(i)    ((MlxField){.kind = FIELD_INT, .integer = {false, (i)}})
+#define INDEX(i)      ((MlxField){.kind = FIELD_INDEX, .integer = (i)})
+#define INDICES(t)    ((MlxField){.kind = FIELD_INDICES, .tensor = (t)})
+#define I8(i)         ((MlxField){.kind = FIELD_I8, .number = (i)})
+#define I32(i)        ((MlxField){.kind = FIELD_I32, .number = (double)(i)})
+#define BOOL(b)       ((MlxField){.kind = FIELD_BOOL, .number = (b)})
+#define FLOAT(f)      ((MlxField){.kind = FIELD_FLOAT, .number = (f)})
+#define TEXT(s)       ((MlxField){.kind = FIELD_TEXT, .text = (s)})
 
 MlxField mlx_tensors(Mlx *m, const MlxTensor *tensors, uint32_t count);
 MlxField mlx_numbers(Mlx *m, const int32_t *numbers, uint32_t count);

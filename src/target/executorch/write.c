@@ -157,7 +157,8 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made = partition_make(p->program, p->dimensions, p->options->backend, &p->arena, &partition);
+    bool made =
+        partition_make(p->program, p->dimensions, p->options->backend, &p->arena, &partition);
     if (!made) return;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
