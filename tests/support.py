@@ -59,9 +59,10 @@ def plugin_example() -> str:
     return re.search(r"(?ms)^```c\n(#include <ferry/plugin.h>.*?)^```", page).group(1)
 
 
-def build_plugin(source: str, library: Path) -> Path:
-    command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    command += ["-I", ROOT / "include", "-o", library, "-x", "c", "-"]
+def build_plugin(source: str, library: Path, language: str = "c") -> Path:
+    command = ["cc", "-std=c17"] if language == "c" else ["g++", "-std=c++17"]
+    command += ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command += ["-I", ROOT / "include", "-o", library, "-x", language, "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return library

@@ -31,9 +31,18 @@ extern "C" {
 #define FERRY_PLUGIN_ABI 1
 
 /* Stands before the definition of ferry_plugin_register. */
+#ifdef __cplusplus
+#define FERRY_PLUGIN                                                                               \
+    extern "C" {                                                                                   \
+    FERRY_API extern const int ferry_plugin_abi;                                                   \
+    const int ferry_plugin_abi = FERRY_PLUGIN_ABI;                                                 \
+    }                                                                                              \
+    FERRY_API
+#else
 #define FERRY_PLUGIN                                                                               \
     FERRY_API const int ferry_plugin_abi = FERRY_PLUGIN_ABI;                                       \
     FERRY_API
+#endif
 
 typedef struct ferry_registry ferry_registry;
 typedef struct ferry_program ferry_program;

@@ -15,8 +15,8 @@ from support import build_plugin, compare, ferry, plugin_example
 def plugin(tmp_path_factory):
     """Build a plug-in from source."""
 
-    def build(name, source):
-        return build_plugin(source, tmp_path_factory.mktemp("plugin") / f"{name}.so")
+    def build(name, source, *language):
+        return build_plugin(source, tmp_path_factory.mktemp("plugin") / f"{name}.so", *language)
 
     return build
 
@@ -137,6 +137,14 @@ def test_lists_have_what_plugins_add(acme):
         op for op in json.loads(ferry("ops", "--json", "--plugin", acme).stdout) if op["name"] == "aten::silu"
     )
     assert silu["onnx"] == "yes"
+
+
+def test_a_plugin_may_be_written_in_cplusplus(plugin):
+    source = "#include <ferry/plugin.h>\nstatic void build(ferry_family_model *) {}\nFERRY_PLUGIN\n"
+    source += "ferry_status ferry_plugin_register(ferry_registry *registry, ferry_error *) {\n"
+    source += '    const ferry_family_definition family = {"cxx", "Cxx", "model", {"feature-extraction"}, build};\n'
+    source += "    ferry_register_family(registry, &family);\n    return FERRY_OK;\n}\n"
+    assert "cxx" in ferry("models", "--plugin", plugin("cxx", source, "c++")).stdout
 
 
 # ---- what is refused, and how ----
