@@ -52,10 +52,11 @@ static Value *plain(Builder *b, const Node *node) {
     Value *query = node->args[0].tensor, *key = node->args[1].tensor;
     Value *mask = node->args[3].kind == VALUE_TENSOR ? node->args[3].tensor : NULL;
     Value *attended = NULL;
-    if (node->args[4].boolean) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
+    bool causal = node->args[4].boolean; /* every row sees the first column at least */
+    if (causal) mask = attention_causal_mask(b, query->shape[2], key->shape[2]);
     if (mask && mask->dtype == FERRY_BOOL) {
         mask = attention_added_mask(b, mask, query->dtype);
-        attended = attended_rows(b, mask, node->outputs[0]->shape[3]);
+        if (!causal) attended = attended_rows(b, mask, node->outputs[0]->shape[3]);
     }
     Value *value = repeat_heads(b, node->args[2].tensor, query->shape[1]);
     const Arg args[] = {
