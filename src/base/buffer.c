@@ -57,3 +57,16 @@ void buffer_format(Buffer *buffer, const char *format, ...) {
 const char *buffer_string(const Buffer *buffer) {
     return buffer->length ? (const char *)buffer->bytes : "";
 }
+
+void buffer_json_string(Buffer *buffer, const char *text) {
+    buffer_text(buffer, "\"");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            buffer_format(buffer, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            buffer_format(buffer, "\\u%04x", *text);
+        else
+            buffer_append(buffer, text, 1);
+    }
+    buffer_text(buffer, "\"");
+}

@@ -19,6 +19,8 @@ void buffer_free(Buffer *buffer);
 void buffer_append(Buffer *buffer, const void *bytes, size_t length);
 void buffer_text(Buffer *buffer, const char *text);
 void buffer_format(Buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A JSON string literal of UTF-8 text. */
+void buffer_json_string(Buffer *buffer, const char *text);
 
 /* The content as a string; "" when empty. Valid until the next append. */
 const char *buffer_string(const Buffer *buffer);

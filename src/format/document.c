@@ -153,19 +153,6 @@ const char *doc_kind(const Doc *doc) {
     return doc ? names[doc->kind] : "nothing";
 }
 
-static void print_text(Buffer *out, const char *text) {
-    buffer_text(out, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            buffer_format(out, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            buffer_format(out, "\\u%04x", *text);
-        else
-            buffer_append(out, text, 1);
-    }
-    buffer_text(out, "\"");
-}
-
 void doc_print_scalar(Buffer *out, const Doc *doc) {
     char number[32];
     switch (doc ? doc->kind : DOC_NULL) {
@@ -175,7 +162,7 @@ void doc_print_scalar(Buffer *out, const Doc *doc) {
         snprintf(number, sizeof number, "%.17g", doc->real);
         buffer_format(out, "%s%s", number, strpbrk(number, ".e") ? "" : ".0");
         break;
-    case DOC_TEXT: print_text(out, doc->text); break;
+    case DOC_TEXT: buffer_json_string(out, doc->text); break;
     default: buffer_text(out, "null");
     }
 }

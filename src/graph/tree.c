@@ -24,27 +24,13 @@ const Tree *tree_tuple(Arena *arena, const Tree *const *children, uint32_t count
     return tree_node(arena, "builtins.tuple", "null", children, count);
 }
 
-/* A JSON string literal; names and contexts are plain text. */
-static void print_string(Buffer *buffer, const char *text) {
-    buffer_text(buffer, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            buffer_format(buffer, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            buffer_format(buffer, "\\u%04x", *text);
-        else
-            buffer_append(buffer, text, 1);
-    }
-    buffer_text(buffer, "\"");
-}
-
 const Tree *tree_mapping(Arena *arena, const char *type, const char *const *keys,
                          const Tree *const *children, uint32_t count) {
     Buffer context = {0};
     buffer_text(&context, "[");
     for (uint32_t i = 0; i < count; i++) {
         if (i) buffer_text(&context, ", ");
-        print_string(&context, keys[i]);
+        buffer_json_string(&context, keys[i]);
     }
     buffer_text(&context, "]");
     if (context.failed) arena->failed = true;
@@ -70,9 +56,9 @@ static void print_node(Buffer *buffer, const Tree *tree) {
         return;
     }
     buffer_text(buffer, "{\"type\": ");
-    print_string(buffer, tree->type);
+    buffer_json_string(buffer, tree->type);
     buffer_text(buffer, ", \"context\": ");
-    print_string(buffer, tree->context);
+    buffer_json_string(buffer, tree->context);
     buffer_text(buffer, ", \"children_spec\": [");
     for (uint32_t i = 0; i < tree->count; i++) {
         if (i) buffer_text(buffer, ", ");

@@ -1,8 +1,8 @@
 /* Attention for targets whose operation has less than ATen's: no grouped heads, no bool masks, no
  * implied causal mask. The operation stays whole; what it is given changes. */
 #include "pass/attention.h"
-#include "base/error.h"
 #include "pass/pass.h"
+#include "pass/replace.h"
 
 /* The most negative finite number of a dtype, which a mask adds to a score. */
 static double lowest(ferry_dtype dtype) {
@@ -70,25 +70,18 @@ static Value *plain(Builder *b, const Node *node) {
 }
 
 ferry_status pass_plain_attention(Program *program, ferry_error *error) {
-    Arena scratch = {0};
-    uint32_t count = program->value_count;
-    Value **map = ARENA_ARRAY(&scratch, Value *, count);
-    ferry_status status = map ? FERRY_OK : error_memory(error, program->architecture, 0);
+    Replacements map = {0};
+    ferry_status status = FERRY_OK;
     for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
         next = node->next;
         if (node->op != OP_ATTENTION) continue;
         Builder b = build_start(program, error);
         b.before = node;
         b.scope = node->scope;
-        map[node->outputs[0]->id] = plain(&b, node);
-        program_remove(program, node);
+        Value *value = plain(&b, node);
         status = build_finish(&b);
+        if (status == FERRY_OK)
+            status = replace_node(program, &map, node, value, "plain attention", error);
     }
-    if (status == FERRY_OK) {
-        program_replace(program, map, count);
-        program_sweep(program);
-        status = program_health(program, error);
-    }
-    arena_free(&scratch);
-    return status;
+    return replace_finish(program, &map, status, error);
 }

@@ -19,7 +19,8 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
     return build_full(b, NULL, 0, 0, dtype);
 }
 
-const Recipe *pass_weight_recipe(Program *program, const Value *value) {
+/* The recipe of a weight, also of one that is transposed; NULL when the value is none. */
+static const Recipe *weight_recipe(Program *program, const Value *value) {
     const Node *node = value->producer;
     if (value->recipe || !node || node->op != OP_PERMUTE) return value->recipe;
     const Recipe *recipe = node->args[0].tensor->recipe;
@@ -30,7 +31,7 @@ const Recipe *pass_weight_recipe(Program *program, const Value *value) {
 
 Value *decompose_select(Builder *b, Value *x, uint32_t dim, int64_t index) {
     Program *program = b->program;
-    const Recipe *whole = pass_weight_recipe(program, x);
+    const Recipe *whole = weight_recipe(program, x);
     const Recipe *part = whole ? recipe_select(&program->arena, whole, dim, index) : NULL;
     if (!part) return build_select(b, x, (int)dim, index);
     return program_weight(program, VALUE_PARAMETER, x->name, part);

@@ -16,9 +16,6 @@ ferry_status pass_legalize(Program *program, const Registry *registry, const cha
 /* Register the built-in decompositions. */
 void decompositions_register(Registry *registry);
 
-/* The recipe of a weight, also of one that is transposed; NULL when the value is none. */
-const Recipe *pass_weight_recipe(Program *program, const Value *value);
-
 /* Run the fixes that are registered for the target: node fixes first, on every node with one output
  * that the program has at the start, until one replaces the node; then program fixes. */
 ferry_status pass_fix(Program *program, const Registry *registry, const char *target,

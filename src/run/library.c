@@ -1,11 +1,31 @@
 /* Loading the library of a runtime: the one that is named, or the first that works. */
+#define _GNU_SOURCE
 #include "run/library.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- one library ---- */
+
+ferry_status library_open(const char *path, void **handle, ferry_error *error) {
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*handle) return FERRY_OK;
+    return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
+}
+
+const char *library_path(Arena *arena, void *handle, const char *path) {
+    struct link_map *map = NULL;
+    bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && *map->l_name;
+    char *real = realpath(known ? map->l_name : path, NULL);
+    const char *found = arena_string(arena, real ? real : path);
+    free(real);
+    return found;
+}
 
 /* ---- a named library ---- */
 

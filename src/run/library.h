@@ -32,6 +32,12 @@ typedef struct LibraryKind {
 ferry_status library_load(const LibraryKind *kind, const char *library, void **out,
                           ferry_error *error);
 
+/* Open one library, for a kind's `load`. BAD_FORMAT says why it cannot be. */
+ferry_status library_open(const char *path, void **handle, ferry_error *error);
+
+/* The real path of an open library's file; `path` is what it was opened by. */
+const char *library_path(Arena *arena, void *handle, const char *path);
+
 /* True for a file or directory that, by its name, is or holds a library of this kind. */
 bool library_fits(const LibraryKind *kind, const char *path);
 

@@ -30,11 +30,9 @@ ferry_status openvino_open(OpenVino *runtime, const char *path, const OpenVinoOp
                            OpenVinoSession **out, ferry_error *error);
 void openvino_close(OpenVinoSession *session);
 
-/* Names of the model's inputs and outputs. */
+/* Names of the model's inputs. */
 size_t openvino_input_count(const OpenVinoSession *session);
 const char *openvino_input_name(const OpenVinoSession *session, size_t index);
-size_t openvino_output_count(const OpenVinoSession *session);
-const char *openvino_output_name(const OpenVinoSession *session, size_t index);
 
 /* Run on `inputs`, matched by name (extra tensors are ignored; a missing one is INVALID_ARGUMENT with
  * its name). Inputs are read in place. `*outputs` is owned by the caller. A stateful model goes on from where the last run ended. */

@@ -6,7 +6,6 @@
 #include "run/library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,14 +99,6 @@ static const char *read_version(Arena *arena, const char *directory) {
     return found;
 }
 
-static void read_path(ExecuTorch *runtime, void *handle, const char *path) {
-    struct link_map *map = NULL;
-    bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && *map->l_name;
-    char *real = realpath(known ? map->l_name : path, NULL);
-    runtime->path = arena_string(&runtime->arena, real ? real : path);
-    free(real);
-}
-
 /* The kernels and backends register themselves when they are loaded. */
 static ferry_status load_parts(ExecuTorch *runtime, const char *directory, ferry_error *error) {
     static const char *const parts[] = {
@@ -115,8 +106,8 @@ static ferry_status load_parts(ExecuTorch *runtime, const char *directory, ferry
         "libexecutorch_kernels_quantized.so", "libexecutorch_backend_xnnpack.so"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *path = path_join(&runtime->arena, directory, parts[i]);
-        if (dlopen(path, RTLD_NOW | RTLD_LOCAL)) continue;
-        return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
+        void *part;
+        TRY(library_open(path, &part, error));
     }
     return FERRY_OK;
 }
@@ -128,7 +119,7 @@ static ferry_status start(ExecuTorch *runtime, void *handle, const char *path, f
             "not ExecuTorch: the library has no executorch::runtime::runtime_init (the "
             "one in the Python package is executorch/lib/libexecutorch.so)");
     }
-    read_path(runtime, handle, path);
+    runtime->path = library_path(&runtime->arena, handle, path);
     const char *directory = search_parent(&runtime->arena, runtime->path);
     runtime->version = read_version(&runtime->arena, directory);
     TRY(load_parts(runtime, directory, error));
@@ -139,10 +130,8 @@ static ferry_status start(ExecuTorch *runtime, void *handle, const char *path, f
 
 /* The libraries stay in memory: what they registered does not survive an unload. */
 static ferry_status load_library(const char *path, void **out, ferry_error *error) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
-    }
+    void *handle;
+    TRY(library_open(path, &handle, error));
     ExecuTorch *runtime = calloc(1, sizeof *runtime);
     if (!runtime) return error_memory(error, path, sizeof *runtime);
     ferry_status status = start(runtime, handle, path, error);

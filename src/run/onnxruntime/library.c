@@ -44,12 +44,8 @@ static ferry_status find_api(void *handle, OnnxRuntime *runtime, const char *pat
                          "`pip install --upgrade onnxruntime`",
                          version, ORT_API_VERSION);
     }
-    Dl_info info;
-    bool known = dladdr((void *)get_base, &info) != 0 && info.dli_fname;
-    char *real = realpath(known ? info.dli_fname : path, NULL);
-    runtime->path = arena_string(&runtime->arena, real ? real : path);
+    runtime->path = library_path(&runtime->arena, handle, path);
     runtime->version = arena_string(&runtime->arena, version);
-    free(real);
     return FERRY_OK;
 }
 
@@ -68,10 +64,8 @@ static ferry_status start(OnnxRuntime *runtime, ferry_error *error) {
 /* The library stays in memory once its environment exists: it keeps threads and destructors that do not
  * survive an unload. */
 static ferry_status load_library(const char *path, void **out, ferry_error *error) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
-    }
+    void *handle;
+    TRY(library_open(path, &handle, error));
     OnnxRuntime *runtime = calloc(1, sizeof *runtime);
     if (!runtime) {
         dlclose(handle);

@@ -57,16 +57,6 @@ static ferry_status read_version(OpenVino *runtime, const char *path, ferry_erro
                      runtime->version);
 }
 
-static void read_path(OpenVino *runtime, const char *path) {
-    Dl_info info;
-    void *function;
-    memcpy(&function, &runtime->api.core_create, sizeof function);
-    bool known = dladdr(function, &info) != 0 && info.dli_fname;
-    char *real = realpath(known ? info.dli_fname : path, NULL);
-    runtime->path = arena_string(&runtime->arena, real ? real : path);
-    free(real);
-}
-
 static ferry_status read_devices(OpenVino *runtime, ferry_error *error) {
     OvDevices devices = {0};
     Buffer text = {0};
@@ -97,17 +87,15 @@ static ferry_status find_api(void *handle, OpenVino *runtime, const char *path,
                          "openvino/libs/libopenvino_c.so.*)",
                          missing);
     }
-    read_path(runtime, path);
+    runtime->path = library_path(&runtime->arena, handle, path);
     return read_version(runtime, path, error);
 }
 
 /* The library stays in memory once its core exists: it keeps threads and destructors that do not survive
  * an unload. */
 static ferry_status load_library(const char *path, void **out, ferry_error *error) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        return error_set(error, FERRY_BAD_FORMAT, path, "cannot load the library: %s", dlerror());
-    }
+    void *handle;
+    TRY(library_open(path, &handle, error));
     OpenVino *runtime = calloc(1, sizeof *runtime);
     if (!runtime) {
         dlclose(handle);

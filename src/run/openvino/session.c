@@ -204,11 +204,3 @@ size_t openvino_input_count(const OpenVinoSession *session) {
 const char *openvino_input_name(const OpenVinoSession *session, size_t index) {
     return index < session->input_count ? session->inputs[index] : NULL;
 }
-
-size_t openvino_output_count(const OpenVinoSession *session) {
-    return session->output_count;
-}
-
-const char *openvino_output_name(const OpenVinoSession *session, size_t index) {
-    return index < session->output_count ? session->outputs[index] : NULL;
-}

@@ -177,10 +177,6 @@ extern const Translation translate_conv[], translate_pool[], translate_norm[], t
 /* These two are for nodes with complex tensors. */
 extern const Translation translate_complexes[], translate_fourier[];
 
-/* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
- * rows of their own. */
-const Translation *translate_row(Reader *r, const Doc *node, const char *target);
-
 /* Translate every node of the graph. */
 void translate_graph(Reader *r);
 

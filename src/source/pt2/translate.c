@@ -35,7 +35,9 @@ static bool has_complex(Reader *r, const Doc *node) {
     return false;
 }
 
-const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
+/* The row for a node with this target (without "torch.ops."), or NULL. Nodes with complex tensors have
+ * rows of their own. */
+static const Translation *translate_row(Reader *r, const Doc *node, const char *target) {
     if (has_complex(r, node)) {
         const Translation *row = find_in(translate_complexes, target);
         return row ? row : find_in(translate_fourier, target);

@@ -59,7 +59,7 @@ static void write_input_spec(Serializer *s, Buffer *out, const Port *port,
                              const ConstantLeaf *constant) {
     if (constant) {
         buffer_text(out, "{\"constant_input\": {\"name\": ");
-        json_text(out, serialize_name(s, constant->name));
+        buffer_json_string(out, serialize_name(s, constant->name));
         buffer_text(out, ", \"value\": ");
         json_constant(out, constant);
         buffer_text(out, "}}");
@@ -89,7 +89,7 @@ static void write_weight_spec(Serializer *s, Buffer *out, const Value *weight) {
     const char *kind = weight_kind(weight);
     buffer_format(out, "{\"%s\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
                   s->names[weight->id], kind);
-    json_text(out, weight->name);
+    buffer_json_string(out, weight->name);
     if (strcmp(kind, "buffer") == 0)
         buffer_format(out, ", \"persistent\": %s", in_state(weight) ? "true" : "false");
     buffer_text(out, "}}");
@@ -120,7 +120,7 @@ static void write_mutation_spec(Serializer *s, Buffer *out, size_t index) {
     const char *kind = is_input ? "user_input" : weight_kind(target);
     buffer_format(out, "{\"%s_mutation\": {\"arg\": {\"name\": \"%s\"}, \"%s_name\": ", kind,
                   s->left[index], kind);
-    json_text(out, is_input ? s->names[target->id] : target->name);
+    buffer_json_string(out, is_input ? s->names[target->id] : target->name);
     buffer_text(out, "}}");
 }
 
@@ -163,7 +163,7 @@ static void write_ranges(Serializer *s, Buffer *out) {
 static void write_tree(Buffer *out, const Tree *tree) {
     Buffer text = {0};
     tree_print(&text, tree);
-    json_text(out, buffer_string(&text));
+    buffer_json_string(out, buffer_string(&text));
     if (text.failed) out->failed = true;
     buffer_free(&text);
 }
@@ -263,7 +263,7 @@ void document_weights(Serializer *s, const uint32_t *records, bool constants, Bu
         if (in_state(weight) == constants) continue;
         buffer_text(out, separator);
         separator = ", ";
-        json_text(out, weight->name);
+        buffer_json_string(out, weight->name);
         buffer_format(out,
                       ": {\"path_name\": \"%s_%u\", \"is_param\": %s, \"use_pickle\": false, "
                       "\"tensor_meta\": ",

@@ -5,19 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-void json_text(Buffer *out, const char *text) {
-    buffer_text(out, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            buffer_format(out, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            buffer_format(out, "\\u%04x", *text);
-        else
-            buffer_append(out, text, 1);
-    }
-    buffer_text(out, "\"");
-}
-
 void json_number(Buffer *out, double number) {
     if (isnan(number))
         buffer_text(out, "\"NaN\"");

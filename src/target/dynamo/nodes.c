@@ -39,7 +39,7 @@ const char *serialize_name(Serializer *s, const char *stem) {
 void serialize_tensor(Serializer *s, const Value *value, bool requires_grad) {
     Buffer *out = &s->tensors;
     if (out->length) buffer_text(out, ", ");
-    json_text(out, s->names[value->id]);
+    buffer_json_string(out, s->names[value->id]);
     buffer_text(out, ": ");
     json_tensor_meta(s, out, value, requires_grad);
 }
@@ -154,7 +154,7 @@ static void json_arg(Serializer *s, Buffer *out, const Arg *arg, ArgType type) {
         break;
     case VALUE_STRING:
         buffer_text(out, "{\"as_string\": ");
-        json_text(out, arg->string);
+        buffer_json_string(out, arg->string);
         buffer_text(out, "}");
         break;
     case VALUE_DTYPE:

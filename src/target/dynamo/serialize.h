@@ -31,7 +31,6 @@ ferry_status serialize_fail(Serializer *s, const char *format, ...)
 
 /* ---- json.c ---- */
 
-void json_text(Buffer *out, const char *text);             /* a string literal */
 void json_number(Buffer *out, double number);              /* as Python writes a float */
 void json_sym(Serializer *s, Buffer *out, const Sym *sym); /* {"as_int": 4} or {"as_expr": {...}} */
 void json_tensor_meta(Serializer *s, Buffer *out, const Value *value, bool requires_grad);

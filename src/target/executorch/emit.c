@@ -92,13 +92,6 @@ PteValue pte_list(Pte *p, SlotKind kind, const PteValue *items, uint32_t count) 
     return value;
 }
 
-PteValue pte_ints(Pte *p, const int64_t *values, uint32_t count) {
-    PteValue *items = ARENA_ARRAY(&p->arena, PteValue, count);
-    if (!items) return 0;
-    for (uint32_t i = 0; i < count; i++) items[i] = pte_int(p, values[i]);
-    return pte_list(p, SLOT_INTS, items, count);
-}
-
 /* ---- sizes ---- */
 
 PteValue pte_computed(Pte *p) {

@@ -91,7 +91,6 @@ PteValue pte_double(Pte *p, double value);
 PteValue pte_string(Pte *p, const char *text);
 PteValue pte_doubles(Pte *p, const double *numbers, uint32_t count);
 PteValue pte_list(Pte *p, SlotKind kind, const PteValue *items, uint32_t count);
-PteValue pte_ints(Pte *p, const int64_t *values, uint32_t count);
 
 /* A symbolic integer, computed when it is first asked for, and a list of them. */
 PteValue pte_size(Pte *p, const Sym *sym);

@@ -124,11 +124,3 @@ void pte_lower(Pte *p, const Node *node) {
 const Sym *const *pte_shape(Pte *p, const Sym *const *sizes, uint32_t rank) {
     return arena_copy(&p->arena, sizes, rank * sizeof *sizes);
 }
-
-PteValue pte_convert(Pte *p, PteValue from, ferry_dtype dtype) {
-    if (p->status != FERRY_OK) return 0;
-    const Slot *slot = &p->slots.items[from];
-    if (slot->dtype == dtype) return from;
-    PteValue result = pte_temp(p, dtype, slot->rank, slot->shape);
-    return pte_result(p, "aten::_to_copy.out", result, ARGS(from, pte_bool(p, false), pte_null(p)));
-}

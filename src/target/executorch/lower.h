@@ -56,9 +56,6 @@ static inline PteValue pte_like(Pte *p, const Value *like) {
 /* A shape in the program's arena. */
 const Sym *const *pte_shape(Pte *p, const Sym *const *sizes, uint32_t rank);
 
-/* A tensor in another dtype. */
-PteValue pte_convert(Pte *p, PteValue from, ferry_dtype dtype);
-
 /* ---- the lowerings ---- */
 
 /* lower_elementwise.c */
