@@ -99,17 +99,9 @@ static ferry_status add_slots(const Input *in) {
     return FERRY_OK;
 }
 
-static bool takes_cache(const Step *step) {
-    const StepPort *port;
-    for (size_t i = 0; (port = step_input(step, i)); i++) {
-        if (port->carried) return true;
-    }
-    return false;
-}
-
 /* How many keys there are. */
 static int64_t key_count(const Input *in) {
-    bool fixed = in->feed->cache_length > 0 && takes_cache(in->step);
+    bool fixed = in->feed->cache_length > 0 && step_takes_cache(in->step);
     return fixed ? in->feed->cache_length : in->feed->used + in->feed->count;
 }
 
@@ -231,7 +223,7 @@ static ferry_status add_input(const Input *in, const StepPort *port) {
     const ferry_tensor *given = feed->given ? ferry_tensors_find(feed->given, in->keyword) : NULL;
     if (port->carried && !feed->starts) return FERRY_OK;
     if (given) return tensors_lend(in->out, in->keyword, given, in->error);
-    if (port->carried) return add_empty_cache(in);
+    if (strncmp(in->keyword, "cache.", 6) == 0) return add_empty_cache(in);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (is_kind(in, i)) return kinds[i].add(in);
     }

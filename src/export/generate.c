@@ -58,14 +58,6 @@ static const StepPort *ids_of(const Step *step) {
     return port ? port : step_find(step, "input_ids");
 }
 
-static bool takes_cache(const Step *step) {
-    const StepPort *port;
-    for (size_t i = 0; (port = step_input(step, i)); i++) {
-        if (port->carried) return true;
-    }
-    return step_is_stateful(step);
-}
-
 /* Does the component need caches that only prefill can make, of keys and values of the encoder's output? */
 static bool needs_prefill(const Step *step) {
     const StepPort *port;
@@ -80,7 +72,7 @@ static ferry_status choose_steps(Generator *g) {
     TRY(open_step(g, "encoder", &g->encoder));
     TRY(open_step(g, "decode", &g->decode));
     TRY(open_step(g, "model", &whole));
-    if (whole && !g->decode && takes_cache(whole))
+    if (whole && !g->decode && step_takes_cache(whole))
         g->decode = whole;
     else if (whole) {
         g->prefill = whole;

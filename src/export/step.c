@@ -101,6 +101,10 @@ bool step_is_stateful(const Step *step) {
     return step->component->manifest.stateful;
 }
 
+bool step_takes_cache(const Step *step) {
+    return step->pair_count > 0 || step_is_stateful(step);
+}
+
 ferry_exported *step_component(const Step *step) {
     return step->component;
 }

@@ -26,6 +26,9 @@ const StepPort *step_find(const Step *step, const char *keyword);
 /* Does the runtime keep the cache by itself, so that it is neither an input nor an output? */
 bool step_is_stateful(const Step *step);
 
+/* Does it go on from a cache, wherever that is? */
+bool step_takes_cache(const Step *step);
+
 ferry_exported *step_component(const Step *step);
 
 /* Run on `inputs`, by keyword. What is carried and not given comes from the last run. `*outputs`, by
