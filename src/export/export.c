@@ -57,6 +57,8 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
     ModelRequest request = {.dtype = choose_dtype(ex, config->dtype, checkpoint_dtype(checkpoint)),
                             .use_cache = !config->no_cache,
+                            .default_inputs =
+                                !config->inputs || ferry_tensors_count(config->inputs) == 0,
                             .ignored_keys = config->ignored_config_keys,
                             .ignored_key_count = config->ignored_config_key_count,
                             .note = config->note,

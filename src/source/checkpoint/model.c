@@ -34,19 +34,62 @@ static const CheckpointTensor *find_spelled(Model *m, const char *name) {
     return NULL;
 }
 
-/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
- * or with the prefixes that some heads and fine-tuning tools use. */
+/* What names of the base model begin with: the class's prefix, nothing (as the base class saves it), or
+ * what some heads and fine-tuning tools put there. */
+enum { BASE_PREFIXES = 6 };
+
+static const char *base_prefix(const Model *m, size_t i) {
+    static const char *const others[BASE_PREFIXES - 1] = {
+        "", "model", "transformer", "base_model.model", "base_model.model.model"};
+    return i == 0 ? m->family->base_prefix : others[i - 1];
+}
+
+/* "a.b" of "a" and "b", each of which may be empty. */
+static const char *join_names(Model *m, const char *a, const char *b) {
+    return arena_format(&m->b.program->arena, "%s%s%s", a, *a && *b ? "." : "", b);
+}
+
+/* The tensor called `name` in the present part of the base model. */
 static const CheckpointTensor *find_base(Model *m, const char *name) {
-    const char *const prefixes[] = {
-        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
-        "base_model.model.model"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const char *dot = *prefixes[i] ? "." : "";
-        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
-        const CheckpointTensor *found = find_spelled(m, full);
+    name = join_names(m, m->part_prefix, name);
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, base_prefix(m, i), name));
         if (found) return found;
     }
     return NULL;
+}
+
+/* Has the checkpoint tensors below this prefix in the base model? */
+static bool has_below(Model *m, const char *prefix) {
+    if (!*prefix) return true;
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const char *full =
+            arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
+        size_t length = strlen(full);
+        for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
+            const char *name = m->checkpoint->tensors[t].tensor->name;
+            if (strncmp(name, full, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes) {
+    const ModelPart outer = {m->config, m->config_path, m->part_prefix};
+    const char *prefix = NULL;
+    for (size_t i = 0; prefixes[i]; i++) {
+        prefix = join_names(m, outer.part_prefix, prefixes[i]);
+        if (has_below(m, prefix)) break;
+    }
+    m->part_prefix = prefix;
+    if (key) config_enter(m, key);
+    return outer;
+}
+
+void model_leave(Model *m, ModelPart outer) {
+    m->config = outer.config;
+    m->config_path = outer.config_path;
+    m->part_prefix = outer.part_prefix;
 }
 
 /* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
@@ -106,7 +149,8 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *found = find_base(m, name);
     if (found) return load(m, found, rank, shape);
-    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    const char *part = join_names(m, m->part_prefix, name);
+    return missing(m, join_names(m, m->family->base_prefix, part));
 }
 
 /* The printf-formatted name that the varargs of the callers make. */
@@ -225,6 +269,22 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
 
 /* ---- inputs and outputs ---- */
 
+void model_default_inputs(Model *m, const char *const *names) {
+    size_t defaults = 0;
+    if (!m->request->default_inputs) return;
+    while (names[defaults]) defaults++;
+    InputRequest *all = ARENA_ARRAY(&m->b.program->arena, InputRequest, defaults + m->named_count);
+    if (!all) return;
+    for (size_t i = 0; i < defaults; i++) all[i].name = names[i];
+    m->inputs = all;
+    m->input_count = defaults;
+    for (size_t i = 0; i < m->named_count; i++) {
+        size_t at = 0;
+        while (at < defaults && strcmp(names[at], m->named[i].name) != 0) at++;
+        all[at < defaults ? at : m->input_count++] = m->named[i];
+    }
+}
+
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape) {
     for (size_t i = 0; i < m->input_count; i++) {
@@ -320,18 +380,24 @@ static const char *class_name(Model *m, Task task) {
     return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
 }
 
+/* The task of the class called `name`; of several, one that the family supports. */
 static bool task_of_class(Model *m, const char *name, Task *out) {
+    bool found = false;
     for (int task = 0; task < TASK_COUNT; task++) {
         if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
+        if (!found) *out = (Task)task;
+        found = true;
+        if (!supports(m->family, (Task)task)) continue;
         *out = (Task)task;
-        return true;
+        break;
     }
-    return false;
+    return found;
 }
 
 static void choose_task(Model *m) {
     json_t *classes = config_get(m, "architectures");
-    const char *name = json_string_value(json_array_get(classes, 0));
+    const char *name = m->request->architecture;
+    if (!name) name = json_string_value(json_array_get(classes, 0));
     if (classes && !json_is_array(classes)) {
         build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
                    m->config_path, json_kind(classes));
@@ -429,30 +495,32 @@ static void name_dimensions(Model *m) {
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
-    InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,
                .request = request,
-               .config = checkpoint->config,
+               .part_prefix = "",
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
-               .inputs = input_count ? inputs : defaults,
-               .input_count = input_count ? input_count : 2};
-    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
-    name_dimensions(&m);
+               .inputs = inputs,
+               .input_count = input_count,
+               .named = inputs,
+               .named_count = input_count};
+    config_start(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
     choose_task(&m);
+    model_default_inputs(&m, (const char *const[]){"input_ids", "attention_mask", NULL});
+    name_dimensions(&m);
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
-    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    config_end(&m);
+    if (m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);
-    map_free(&m.config_used);
     map_free(&m.weights);
     return status;
 }
