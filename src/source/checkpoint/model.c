@@ -347,7 +347,8 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    bool whole = strchr(type, '.') != NULL;
+    const char *full = whole ? type : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 
@@ -371,6 +372,12 @@ static const char *class_name(Model *m, Task task) {
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
+        {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
+        {"clip_text_model", TASK_FEATURES, "CLIPTextModel"},
+        {"clip_vision_model", TASK_FEATURES, "CLIPVisionModel"},
+        {"siglip_text_model", TASK_FEATURES, "SiglipTextModel"},
+        {"siglip_vision_model", TASK_FEATURES, "SiglipVisionModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {

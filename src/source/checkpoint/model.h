@@ -203,8 +203,8 @@ Value *model_padding_mask(Model *m);
 /* Say something to the user. */
 void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The outputs so far are the fields of the ModelOutput class `type` (without its module, such as
- * "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
+/* The outputs so far are the fields of the ModelOutput class `type` (with its module, or without when that
+ * is modeling_outputs: "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
  * NULL there is a plain tensor. */
 void model_output_tree(Model *m, const char *type, const char *const *keys,
                        const Tree *const *trees, uint32_t count);
