@@ -210,11 +210,14 @@ enum {
 };
 
 const Family clip_families[] = {
-    {"clip", "CLIP", "clip", clip_build, SIMILARITY | TOWERS | PROJECTIONS, &clip_traits},
-    {"clip_text_model", "CLIP", "text_model", clip_build, TEXT_PROJECTION, &clip_tower_traits},
-    {"clip_vision_model", "CLIP", "vision_model", clip_build, IMAGE_PROJECTION, &clip_tower_traits},
-    {"siglip", "Siglip", "siglip", clip_build, SIMILARITY | TOWERS, &siglip_traits},
-    {"siglip_text_model", "Siglip", "text_model", clip_build, TEXT, &siglip_tower_traits},
-    {"siglip_vision_model", "Siglip", "vision_model", clip_build, IMAGE, &siglip_tower_traits},
+    {"clip", "CLIP", "clip", clip_build, SIMILARITY | TOWERS | PROJECTIONS, &clip_traits, NULL},
+    {"clip_text_model", "CLIP", "text_model", clip_build, TEXT_PROJECTION, &clip_tower_traits,
+     NULL},
+    {"clip_vision_model", "CLIP", "vision_model", clip_build, IMAGE_PROJECTION, &clip_tower_traits,
+     NULL},
+    {"siglip", "Siglip", "siglip", clip_build, SIMILARITY | TOWERS, &siglip_traits, NULL},
+    {"siglip_text_model", "Siglip", "text_model", clip_build, TEXT, &siglip_tower_traits, NULL},
+    {"siglip_vision_model", "Siglip", "vision_model", clip_build, IMAGE, &siglip_tower_traits,
+     NULL},
     {0},
 };

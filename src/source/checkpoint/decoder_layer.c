@@ -94,11 +94,12 @@ static Value *capped_attention(Decoder *d, const Projections *p, Value *mask) {
     Builder *b = &d->m->b;
     int64_t groups = d->heads / d->kv_heads;
     const Sym *batch = build_dim(b, p->query, 0), *length = build_dim(b, p->query, 2);
+    const Sym *keys = build_dim(b, p->key, 2);
     const Sym *grouped[4] = {batch, build_const(b, d->kv_heads),
                              sym_mul(&b->program->symbols, build_const(b, groups), length),
                              build_const(b, d->head_dim)};
-    const Sym *scored[4] = {batch, build_const(b, d->heads), length, length};
-    const Sym *by_group[4] = {batch, grouped[1], grouped[2], length};
+    const Sym *scored[4] = {batch, build_const(b, d->heads), length, keys};
+    const Sym *by_group[4] = {batch, grouped[1], grouped[2], keys};
     const Sym *headed[4] = {batch, scored[1], length, grouped[3]};
     Value *query = build_view(b, p->query, grouped, 4);
     Value *scores = build_matmul(b, query, build_transpose(b, p->key, 2, 3));
@@ -123,7 +124,11 @@ static Value *attention(Decoder *d, Value *x, int64_t layer) {
         p.query = build_rotary(&m->b, p.query, rotary->cos, rotary->sin, rotary->interleaved);
         p.key = build_rotary(&m->b, p.key, rotary->cos, rotary->sin, rotary->interleaved);
     }
-    d->cache[layer] = (CacheLayer){p.key, p.value, kind ? d->window : 0};
+    CacheLayer *cache = &d->cache[layer];
+    *cache = (CacheLayer){.keys = p.key, .values = p.value, .window = kind ? d->window : 0};
+    model_join_cache(m, cache, layer);
+    p.key = cache->keys;
+    p.value = cache->values;
     Value *context = d->softcap ? capped_attention(d, &p, d->mask[kind])
                                 : build_attention(&m->b, p.query, p.key, p.value, d->mask[kind],
                                                   d->is_causal[kind], d->scale);

@@ -136,7 +136,7 @@ enum {
 };
 
 const Family vit_families[] = {
-    {"vit", "ViT", "vit", vit_build, VIT_TASKS, &vit_traits},
-    {"dinov2", "Dinov2", "dinov2", vit_build, VIT_TASKS, &dinov2_traits},
+    {"vit", "ViT", "vit", vit_build, VIT_TASKS, &vit_traits, NULL},
+    {"dinov2", "Dinov2", "dinov2", vit_build, VIT_TASKS, &dinov2_traits, NULL},
     {0},
 };
