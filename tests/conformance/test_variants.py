@@ -20,8 +20,18 @@ from support import compare, ferry, run_ferry
 HERE = Path(__file__).parent
 CACHE = support.ROOT / "build/conformance/variants"
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
-SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
+SCRIPTS = {
+    HERE / "make_decoders.py": 2,
+    HERE / "make_encoders.py": 1,
+    HERE / "make_gpt.py": 1,
+    HERE / "make_vision.py": 1,
+}
 TASKS = {
+    "TextModelWithProjection": "text-embedding",
+    "VisionModelWithProjection": "image-embedding",
+    "TextModel": "text-feature-extraction",
+    "VisionModel": "image-feature-extraction",
+    "ForImageClassification": "image-classification",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
     "Model": "feature-extraction",
@@ -107,7 +117,8 @@ def test_outputs(tmp_path, name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusal(tmp_path, name):
-    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", status=None)
+    options = FACTS[name].get("options", ())
+    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", *options, status=None)
     assert done.returncode in (5, 6) and FACTS[name]["error"] in done.stderr
     assert not (tmp_path / "export").exists()
 
