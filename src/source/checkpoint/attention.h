@@ -100,6 +100,7 @@ typedef struct DecoderHead {
     int64_t layers;
     const char *token_classifier; /* NULL: "score" */
     bool cross_attentions;        /* the outputs are ...AndCrossAttentions, without any */
+    bool experts;                 /* the outputs are Moe... */
     bool pads;                    /* pad_token_id is `pad` when the key is absent; else null */
     int64_t pad;
 } DecoderHead;

@@ -3,6 +3,7 @@
 #define SOURCE_DECODER_H
 
 #include "source/checkpoint/attention.h"
+#include "source/checkpoint/experts.h"
 
 typedef enum NormKind {
     NORM_RMS,          /* x / rms(x) * w */
@@ -29,7 +30,9 @@ typedef enum BlockKind {
 typedef enum WindowRule {
     WINDOW_NEVER,
     WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
+    WINDOW_OPTION,    /* every layer, with use_sliding_window */
     WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
+    WINDOW_EARLY,     /* use_sliding_window; layer_types, or every other of the first max_window_layers */
     WINDOW_UNROTATED, /* layer_types, or with use_sliding_window the layers that do not rotate */
     WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
 } WindowRule;
@@ -72,6 +75,9 @@ typedef struct DecoderTraits {
     bool rotary_by_type;      /* sliding layers have rope parameters of their own */
     bool gelu_is_tanh;        /* the activation "gelu" means the tanh approximation */
     bool both_ways;           /* use_bidirectional_attention lets queries see later keys */
+    const ExpertTraits *experts; /* NULL: none */
+    bool latent;                 /* DeepSeek's attention over compressed keys and values */
+    bool sinks;                  /* each head has a score more, which no key gets */
 } DecoderTraits;
 
 typedef struct Decoder {
@@ -89,10 +95,15 @@ typedef struct Decoder {
     Value *mask[2];
     bool is_causal[2];
     CacheLayer *cache;
+    Experts *experts; /* NULL: none */
 } Decoder;
 
 /* One layer: attention and the feed-forward part with their norms and residuals. */
 Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
+
+/* down(activation(gate(x)) * up(x)) with the projections "<name>.gate_proj" and so on, `size` features
+ * inside. */
+Value *decoder_mlp(Decoder *d, Value *x, int64_t size, const char *name);
 
 /* The norm of this model type over the hidden features, with the base model's weights "<name>.weight"
  * and "<name>.bias". */

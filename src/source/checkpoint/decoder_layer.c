@@ -133,33 +133,34 @@ static Value *attention(Decoder *d, Value *x, int64_t layer) {
     return result;
 }
 
-static Value *mlp(Decoder *d, Value *x, int64_t layer) {
+Value *decoder_mlp(Decoder *d, Value *x, int64_t size, const char *name) {
     Model *m = d->m;
-    Builder *b = &m->b;
-    long long i = layer;
-    const char *outer = build_scope(b, "%s.layers.%lld.mlp", m->family->base_prefix, i);
-    Value *inner;
-    const char *down = "down_proj";
-    if (d->traits->plain_mlp) {
-        down = "c_proj";
-        inner = model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.c_fc", i);
-        inner = model_activation(m, inner, d->activation);
+    Value *parts[2];
+    if (d->traits->fused) {
+        Value *both = model_linear(m, x, 2 * size, d->mlp_bias, "%s.gate_up_proj", name);
+        build_split(&m->b, both, (const int64_t[]){size, size}, 2, -1, parts);
     } else {
-        Value *parts[2];
-        if (d->traits->fused) {
-            const int64_t sizes[2] = {d->intermediate, d->intermediate};
-            Value *both = model_linear(m, x, 2 * d->intermediate, d->mlp_bias,
-                                       "layers.%lld.mlp.gate_up_proj", i);
-            build_split(b, both, sizes, 2, -1, parts);
-        } else {
-            parts[0] =
-                model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.gate_proj", i);
-            parts[1] =
-                model_linear(m, x, d->intermediate, d->mlp_bias, "layers.%lld.mlp.up_proj", i);
-        }
-        inner = build_mul(b, model_activation(m, parts[0], d->activation), parts[1]);
+        parts[0] = model_linear(m, x, size, d->mlp_bias, "%s.gate_proj", name);
+        parts[1] = model_linear(m, x, size, d->mlp_bias, "%s.up_proj", name);
     }
-    Value *result = model_linear(m, inner, d->hidden, d->mlp_bias, "layers.%lld.mlp.%s", i, down);
+    Value *inner = build_mul(&m->b, model_activation(m, parts[0], d->activation), parts[1]);
+    return model_linear(m, inner, d->hidden, d->mlp_bias, "%s.down_proj", name);
+}
+
+/* c_proj(activation(c_fc(x))) */
+static Value *plain_mlp(Decoder *d, Value *x, const char *name) {
+    Value *inner = model_linear(d->m, x, d->intermediate, d->mlp_bias, "%s.c_fc", name);
+    inner = model_activation(d->m, inner, d->activation);
+    return model_linear(d->m, inner, d->hidden, d->mlp_bias, "%s.c_proj", name);
+}
+
+static Value *feed_forward(Decoder *d, Value *x, int64_t layer) {
+    Builder *b = &d->m->b;
+    if (d->experts && d->experts->sparse[layer]) return experts_layer(d, x, layer);
+    const char *name = arena_format(&b->program->arena, "layers.%lld.mlp", (long long)layer);
+    const char *outer = build_scope(b, "%s.%s", d->m->family->base_prefix, name);
+    Value *result = d->traits->plain_mlp ? plain_mlp(d, x, name)
+                                         : decoder_mlp(d, x, d->intermediate, name);
     b->scope = outer;
     return result;
 }
@@ -179,22 +180,22 @@ Value *decoder_layer(Decoder *d, Value *x, int64_t layer) {
     switch (d->block) {
     case BLOCK_PRE:
         x = add_residual(d, x, attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
-        added = mlp(d, layer_norm(d, x, layer, "post_attention_layernorm"), layer);
+        added = feed_forward(d, layer_norm(d, x, layer, "post_attention_layernorm"), layer);
         return add_residual(d, x, added);
     case BLOCK_POST:
         added = layer_norm(d, attention(d, x, layer), layer, "post_attention_layernorm");
         x = build_add(&d->m->b, x, added);
-        added = layer_norm(d, mlp(d, x, layer), layer, "post_feedforward_layernorm");
+        added = layer_norm(d, feed_forward(d, x, layer), layer, "post_feedforward_layernorm");
         return build_add(&d->m->b, x, added);
     case BLOCK_SANDWICH:
         added = attention(d, layer_norm(d, x, layer, "input_layernorm"), layer);
         x = build_add(&d->m->b, x, layer_norm(d, added, layer, "post_attention_layernorm"));
-        added = mlp(d, layer_norm(d, x, layer, "pre_feedforward_layernorm"), layer);
+        added = feed_forward(d, layer_norm(d, x, layer, "pre_feedforward_layernorm"), layer);
         return build_add(&d->m->b, x, layer_norm(d, added, layer, "post_feedforward_layernorm"));
     case BLOCK_PARALLEL: {
         Value *normed = layer_norm(d, x, layer, "input_layernorm");
         added = attention(d, normed, layer);
-        return build_add(&d->m->b, build_add(&d->m->b, x, added), mlp(d, normed, layer));
+        return build_add(&d->m->b, build_add(&d->m->b, x, added), feed_forward(d, normed, layer));
     }
     }
     return x;
