@@ -147,6 +147,7 @@ static void read_options(Decoder *d) {
     read_rotated_layers(d);
     read_windows(d);
     if (traits->experts) experts_read(d);
+    if (traits->latent) latent_read(d);
 }
 
 /* ---- the whole model ---- */
@@ -177,7 +178,7 @@ static Value *scale_logits(Model *m, Value *logits) {
 static void prepare_mask(Decoder *d, int kind, Value *padding, Value *packing) {
     Model *m = d->m;
     Value *mask = model_mask(m, padding, d->causal, kind ? d->window : 0);
-    if (!mask && d->causal && (packing || d->softcap)) mask = model_causal_mask(m);
+    if (!mask && d->causal && (packing || decoder_scores(d))) mask = model_causal_mask(m);
     if (packing) mask = mask ? build_binary(&m->b, OP_AND, mask, packing) : packing;
     d->mask[kind] = mask;
     d->is_causal[kind] = d->causal && !mask;
@@ -195,7 +196,8 @@ static void prepare_attention(Decoder *d) {
                              .even = traits->even_rotation,
                              .interleaved = traits->interleaved,
                              .max_length = traits->max_length,
-                             .trained_length = traits->trained_length};
+                             .trained_length = traits->trained_length,
+                             .otherwise = traits->rope};
     RotarySpec specs[2] = {spec, spec};
     if (traits->rotary_by_type) {
         specs[0].layer_type = "full_attention";
@@ -425,6 +427,31 @@ static const DecoderTraits qwen3_moe = {LLAMA_LIKE,
                                         .windows = WINDOW_OPTION,
                                         .window = 4096,
                                         .experts = &qwen3_experts};
+static const DecoderTraits gpt_oss = {
+    .activation_key = "hidden_act",
+    .activation = "silu",
+    .eps_key = "rms_norm_eps",
+    .eps = 1e-5,
+    .bias_key = "attention_bias",
+    .bias = true,
+    .output_bias = true,
+    .head_dim = 64,
+    .kv_heads = 8,
+    .max_length = 131072,
+    .theta = 150000,
+    .rope = "{\"rope_type\": \"yarn\", \"factor\": 32, \"beta_fast\": 32, \"beta_slow\": 1, "
+            "\"truncate\": false, \"original_max_position_embeddings\": 4096}",
+    .windows = WINDOW_PATTERN,
+    .window = 128,
+    .pattern = 2,
+    .sinks = true,
+    .experts = &gpt_oss_experts};
+static const DecoderTraits deepseek_v3 = {LLAMA_LIKE,
+                                          .bias_key = "attention_bias",
+                                          .output_bias = true,
+                                          .max_length = 4096,
+                                          .latent = true,
+                                          .experts = &deepseek_experts};
 
 enum {
     BASE = 1u << TASK_FEATURES | 1u << TASK_CAUSAL_LM,
@@ -452,6 +479,8 @@ const Family decoder_families[] = {
      &qwen2_moe},
     {"qwen3_moe", "Qwen3Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
      &qwen3_moe},
+    {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss},
+    {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3},
     {"cohere", "Cohere", "model", build_decoder, BASE, &cohere},
     {0},
 };

@@ -55,6 +55,7 @@ typedef struct DecoderTraits {
     int64_t kv_heads;      /* default; 0: as many as heads */
     int64_t max_length;    /* default of max_position_embeddings */
     double theta;
+    const char *rope;       /* rope_parameters, as JSON, of a configuration that has none; NULL: plain */
     double partial;         /* default share of the head that rotates; 0: the whole head, always */
     int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
     bool even_rotation;     /* an odd number of rotated features is not supported */
@@ -80,6 +81,14 @@ typedef struct DecoderTraits {
     bool sinks;                  /* each head has a score more, which no key gets */
 } DecoderTraits;
 
+/* Sizes of DeepSeek's attention. */
+typedef struct Latent {
+    int64_t query_rank; /* of the compressed queries; 0: they are not */
+    int64_t rank;       /* of the compressed keys and values */
+    int64_t plain, rotated, value; /* features of a head: of queries and keys, and of values */
+    bool pairs;         /* neighbouring features rotate, and become halves */
+} Latent;
+
 typedef struct Decoder {
     Model *m;
     const DecoderTraits *traits;
@@ -96,10 +105,20 @@ typedef struct Decoder {
     bool is_causal[2];
     CacheLayer *cache;
     Experts *experts; /* NULL: none */
+    Latent latent;
 } Decoder;
+
+/* Is attention built of its parts, because no fused operation does it? */
+static inline bool decoder_scores(const Decoder *d) {
+    return d->softcap || d->traits->sinks;
+}
 
 /* One layer: attention and the feed-forward part with their norms and residuals. */
 Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
+
+/* latent.c: DeepSeek's attention, and what the configuration says of it. */
+void latent_read(Decoder *d);
+Value *latent_attention(Decoder *d, Value *x, int64_t layer);
 
 /* down(activation(gate(x)) * up(x)) with the projections "<name>.gate_proj" and so on, `size` features
  * inside. */

@@ -133,7 +133,8 @@ void experts_read(Decoder *d) {
     if (traits->clamped) {
         experts->alpha = config_float_or(m, "swiglu_alpha", 1.702);
         experts->limit = config_float_or(m, "swiglu_limit", 7);
-        config_accept(m, traits->count_keys[0]);
+        config_accept(m, "experts_per_token"); /* as the publisher spelled keys that are also */
+        config_accept(m, "initial_context_length"); /* there in the spelling of Transformers */
     }
     if (experts->chosen > experts->count) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
