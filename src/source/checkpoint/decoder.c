@@ -258,7 +258,7 @@ static void build_decoder(Model *m) {
                               .scale_logits = scale_logits,
                               .cache = d.cache,
                               .layers = d.layers,
-                              .experts = d.traits->experts && !d.traits->latent,
+                              .experts = d.traits->experts != NULL,
                               .pads = d.traits->pads,
                               .pad = d.traits->pad};
     model_decoder_outputs(m, x, &head);
