@@ -102,6 +102,12 @@ static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, fe
     const Manifest *manifest = &check->exported->manifest;
     size_t count = ferry_tensors_count(inputs);
     ModelRequest request = {.dtype = ferry_dtype_parse(manifest->dtype), .use_cache = true};
+    if (strcmp(manifest->component, "model") != 0) {
+        return error_set(check->error, FERRY_UNSUPPORTED, check->config->against,
+                         "the component \"%s\" cannot be compared with a checkpoint: give recorded "
+                         "outputs, or nothing",
+                         manifest->component);
+    }
     request.has_task = task_of_architecture(manifest->architecture, &request.task);
     if (count > 64)
         return error_set(check->error, FERRY_UNSUPPORTED, "inputs", "more than 64 inputs");
@@ -215,16 +221,27 @@ static ferry_status check_all(Check *check) {
     return status;
 }
 
+static ferry_status check_components(Check *check, ferry_exported *whole) {
+    const char *wanted = check->config->component;
+    if (wanted) TRY(ferry_exported_component(whole, wanted, &check->exported, check->error));
+    for (size_t i = 0; (check->exported = ferry_exported_component_at(whole, i)); i++) {
+        if (wanted && strcmp(wanted, ferry_exported_name(check->exported)) != 0) continue;
+        TRY(check_all(check));
+    }
+    return FERRY_OK;
+}
+
 ferry_status ferry_check(const char *directory, const ferry_check_config *config,
                          ferry_error *error) {
     error_clear(error);
     Check check = {.config = config, .error = error};
-    TRY(ferry_exported_load(directory, &check.exported, error));
+    ferry_exported *whole;
+    TRY(ferry_exported_load(directory, &whole, error));
     check.oracle = name_oracle(&check);
     check.pool = pool_new(config->threads);
-    ferry_status status = check_all(&check);
+    ferry_status status = check_components(&check, whole);
     pool_free(check.pool);
-    ferry_exported_free(check.exported);
+    ferry_exported_free(whole);
     if (status != FERRY_OK) return status;
     if (check.comparisons == 0) {
         return error_set(error, FERRY_RUNTIME_MISSING, directory,

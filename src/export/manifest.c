@@ -294,29 +294,16 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
     return FERRY_OK;
 }
 
-/* Take the fields that the rest of ferry uses out of the document. */
-static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *error) {
-    json_t *components = json_object_get(manifest->json, "components");
-    json_t *component = json_object_get(components, "model");
-    if (!component && json_object_size(components) == 1) {
-        component = json_object_iter_value(json_object_iter(components));
-    }
-    if (!component) {
-        return error_set(
-            error, FERRY_UNSUPPORTED, path,
-            "expected one component, found %zu: exports with several components cannot "
-            "be run as one",
-            json_object_size(components));
-    }
+/* Take the fields that the rest of ferry uses out of a component's entry. */
+static ferry_status adopt_component(Manifest *manifest, const char *path, const char *name,
+                                    json_t *component, ferry_error *error) {
     json_t *metadata = json_object_get(component, "metadata");
     json_t *own = json_object_get(metadata, "ferry");
+    manifest->component = name;
     manifest->ranges = json_object_get(own, "ranges");
-    manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
     manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));
-    if (!manifest->format)
-        return bad_manifest(path, "\"export_format\" to be a string", NULL, error);
     if (!manifest->file || !path_is_contained(manifest->file)) {
         return bad_manifest(path, "\"file\" to name a file inside the directory",
                             json_object_get(component, "file"), error);
@@ -329,11 +316,58 @@ static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *err
                       &manifest->output_count, error);
 }
 
+/* And out of the document: of several components, what they share. */
+static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *error) {
+    json_t *components = json_object_get(manifest->json, "components");
+    manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
+    if (!manifest->format)
+        return bad_manifest(path, "\"export_format\" to be a string",
+                            json_object_get(manifest->json, "export_format"), error);
+    if (json_object_size(components) == 0)
+        return bad_manifest(path, "\"components\" to be an object with an entry", components,
+                            error);
+    void *first = json_object_iter(components);
+    const char *name = json_object_iter_key(first);
+    TRY(adopt_component(manifest, path, name, json_object_iter_value(first), error));
+    if (json_object_size(components) == 1) return FERRY_OK;
+    manifest->component = manifest->file = NULL;
+    manifest->input_count = manifest->output_count = 0;
+    return FERRY_OK;
+}
+
+ferry_status manifest_component(const Manifest *all, size_t index, Manifest *out,
+                                ferry_error *error) {
+    void *entry = json_object_iter(json_object_get(all->json, "components"));
+    for (size_t i = 0; i < index && entry; i++) {
+        entry = json_object_iter_next(json_object_get(all->json, "components"), entry);
+    }
+    if (!entry) return FERRY_NOT_FOUND;
+    out->json = json_incref(all->json);
+    out->format = all->format;
+    return adopt_component(out, "export.json", json_object_iter_key(entry),
+                           json_object_iter_value(entry), error);
+}
+
 ferry_status manifest_make(Manifest *manifest, Program *program, const ExportTarget *target,
                            const ferry_export_config *config, ferry_error *error) {
+    const char *name = config->component ? config->component : "model";
+    const char *file =
+        arena_format(&manifest->arena, "%s%s%s", target->prefix, name, target->suffix);
     manifest->json = json_pack("{s:i, s:s, s:{s:{s:s, s:o}}}", "schema_version", SCHEMA_VERSION,
-                               "export_format", target->name, "components", "model", "file",
-                               target->file, "metadata", describe_program(program, target, config));
+                               "export_format", target->name, "components", name, "file", file,
+                               "metadata", describe_program(program, target, config));
+    if (!manifest->json) return error_memory(error, "export.json", 0);
+    return adopt(manifest, "export.json", error);
+}
+
+ferry_status manifest_join(Manifest *manifest, ferry_exported *const *components, size_t count,
+                           ferry_error *error) {
+    json_t *all = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_update(all, json_object_get(components[i]->manifest.json, "components"));
+    }
+    manifest->json = json_pack("{s:i, s:s, s:o}", "schema_version", SCHEMA_VERSION, "export_format",
+                               components[0]->manifest.format, "components", all);
     if (!manifest->json) return error_memory(error, "export.json", 0);
     return adopt(manifest, "export.json", error);
 }

@@ -338,6 +338,7 @@ ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config
     const Runner *runner;
     error_clear(error);
     *outputs = NULL;
+    TRY(ferry_exported_component(exported, NULL, &exported, error));
     TRY(config->runtime ? open_named(exported, config, &runner, error)
                         : open_default(exported, config, &runner, error));
     return run_opened(runner, exported, config, inputs, outputs, error);

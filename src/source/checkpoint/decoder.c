@@ -178,15 +178,16 @@ static Value *scale_logits(Model *m, Value *logits) {
 static void prepare_mask(Decoder *d, int kind, Value *padding, Value *packing) {
     Model *m = d->m;
     Value *mask = model_mask(m, padding, d->causal, kind ? d->window : 0);
-    if (!mask && d->causal && (packing || decoder_scores(d))) mask = model_causal_mask(m);
+    if (!mask && d->causal && (packing || decoder_scores(d))) mask = model_causal_mask(m, 0);
     if (packing) mask = mask ? build_binary(&m->b, OP_AND, mask, packing) : packing;
     d->mask[kind] = mask;
-    d->is_causal[kind] = d->causal && !mask;
+    d->is_causal[kind] = d->causal && model_is_causal(m, mask);
 }
 
 static void prepare_attention(Decoder *d) {
     Model *m = d->m;
     const DecoderTraits *traits = d->traits;
+    m->masks_by_type = traits->windows >= WINDOW_SWITCH;
     Value *padding = model_padding_mask(m), *positions = model_positions(m);
     Value *packing = padding ? NULL : model_packing_mask(m);
     const RotarySpec spec = {.head_dim = d->head_dim,
@@ -461,26 +462,26 @@ enum {
 };
 
 const Family decoder_families[] = {
-    {"llama", "Llama", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &llama},
-    {"mistral", "Mistral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mistral},
-    {"qwen2", "Qwen2", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen2},
-    {"qwen3", "Qwen3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen3},
-    {"smollm3", "SmolLM3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &smollm3},
-    {"gemma", "Gemma", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma},
-    {"gemma2", "Gemma2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma2},
-    {"gemma3_text", "Gemma3", "model", build_decoder, BASE | SEQUENCE, &gemma3},
-    {"phi3", "Phi3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &phi3},
-    {"olmo2", "Olmo2", "model", build_decoder, BASE | SEQUENCE, &olmo2},
-    {"granite", "Granite", "model", build_decoder, BASE, &granite},
-    {"starcoder2", "Starcoder2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &starcoder2},
-    {"stablelm", "StableLm", "model", build_decoder, BASE | SEQUENCE | TOKENS, &stablelm},
-    {"mixtral", "Mixtral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mixtral},
+    {"llama", "Llama", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &llama, NULL},
+    {"mistral", "Mistral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mistral, NULL},
+    {"qwen2", "Qwen2", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen2, NULL},
+    {"qwen3", "Qwen3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen3, NULL},
+    {"smollm3", "SmolLM3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &smollm3, NULL},
+    {"gemma", "Gemma", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma, NULL},
+    {"gemma2", "Gemma2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma2, NULL},
+    {"gemma3_text", "Gemma3", "model", build_decoder, BASE | SEQUENCE, &gemma3, NULL},
+    {"phi3", "Phi3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &phi3, NULL},
+    {"olmo2", "Olmo2", "model", build_decoder, BASE | SEQUENCE, &olmo2, NULL},
+    {"granite", "Granite", "model", build_decoder, BASE, &granite, NULL},
+    {"starcoder2", "Starcoder2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &starcoder2, NULL},
+    {"stablelm", "StableLm", "model", build_decoder, BASE | SEQUENCE | TOKENS, &stablelm, NULL},
+    {"mixtral", "Mixtral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mixtral, NULL},
     {"qwen2_moe", "Qwen2Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
-     &qwen2_moe},
+     &qwen2_moe, NULL},
     {"qwen3_moe", "Qwen3Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
-     &qwen3_moe},
-    {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss},
-    {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3},
-    {"cohere", "Cohere", "model", build_decoder, BASE, &cohere},
+     &qwen3_moe, NULL},
+    {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss, NULL},
+    {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3, NULL},
+    {"cohere", "Cohere", "model", build_decoder, BASE, &cohere, NULL},
     {0},
 };

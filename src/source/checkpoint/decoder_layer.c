@@ -142,7 +142,11 @@ static Value *attention(Decoder *d, Value *x, int64_t layer) {
         p.query = build_rotary(&m->b, p.query, rotary->cos, rotary->sin, rotary->interleaved);
         p.key = build_rotary(&m->b, p.key, rotary->cos, rotary->sin, rotary->interleaved);
     }
-    d->cache[layer] = (CacheLayer){p.key, p.value, kind ? d->window : 0};
+    CacheLayer *cache = &d->cache[layer];
+    *cache = (CacheLayer){.keys = p.key, .values = p.value, .window = kind ? d->window : 0};
+    model_join_cache(m, cache, layer);
+    p.key = cache->keys;
+    p.value = cache->values;
     Value *context = decoder_scores(d) ? scored_attention(d, &p, d->mask[kind], layer)
                                        : build_attention(&m->b, p.query, p.key, p.value,
                                                          d->mask[kind], d->is_causal[kind], d->scale);

@@ -93,6 +93,7 @@ Value *latent_attention(Decoder *d, Value *x, int64_t layer) {
     CacheLayer *cache = &d->cache[layer];
     Value *query = make_queries(d, x, name), *parts[2];
     *cache = compress(d, x, name);
+    model_join_cache(m, cache, layer);
     const int64_t sizes[] = {latent->plain, latent->value};
     Value *both = model_linear(m, build_squeeze(b, cache->keys, 1),
                                d->heads * (latent->plain + latent->value), false, "%s.kv_b_proj",

@@ -1,5 +1,6 @@
 /* The services of model.h, but for the configuration (config.c), the activations (activation.c) and the
  * list of families (families.c). */
+#include "source/checkpoint/cache.h"
 #include "source/checkpoint/families.h"
 #include "base/error.h"
 
@@ -258,7 +259,6 @@ Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
     for (size_t i = 0; i < m->input_count; i++) {
         InputRequest *request = &m->inputs[i];
         if (strcmp(request->name, name) != 0) continue;
-        request->used = true;
         if (request->rank && request->rank != rank) {
             return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
                               "the input \"%s\" has %u dimensions, expected %u", name,
@@ -299,13 +299,17 @@ Value *model_positions(Model *m) {
     Value *given =
         model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
     if (given) return as_int64(m, given);
-    Value *range = build_arange(&m->b, build_const(&m->b, 0), m->sequence, FERRY_I64);
-    return build_unsqueeze(&m->b, range, 0);
+    return build_unsqueeze(&m->b, model_slots(m), 0);
+}
+
+bool model_masks_whole(const Model *m) {
+    return model_takes_cache(m) && m->request->static_cache > 0 && !m->masks_keys;
 }
 
 Value *model_padding_mask(Model *m) {
-    Value *given =
-        model_input(m, "attention_mask", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    if (model_masks_whole(m)) return NULL;
+    Value *given = model_input(m, "attention_mask", FERRY_I64, 2,
+                               (const Sym *const[]){m->batch, model_key_count(m)});
     if (!given) return NULL;
     return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
 }
@@ -381,31 +385,57 @@ static void choose_task(Model *m) {
     m->b.program->architecture = class_name(m, m->task);
 }
 
+enum { MAX_KEYWORDS = 72 };
+
+/* Is the input called `name` the keyword, or a leaf of it: "attention_mask.full_attention"? */
+static bool is_leaf_of(const char *name, const char *keyword) {
+    size_t length = strlen(keyword);
+    return strncmp(name, keyword, length) == 0 && (!name[length] || name[length] == '.');
+}
+
+/* The structure of a keyword whose inputs, from `first` on, are `count` in number. */
+static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, size_t count) {
+    Arena *arena = &m->b.program->arena;
+    const Port *ports = m->b.program->inputs.items + first;
+    const Tree *leaves[8];
+    const char *keys[8];
+    if (strcmp(keyword, "cache") == 0) return m->cache_tree;
+    if (count == 1 && strcmp(ports->name, keyword) == 0) return tree_leaf(arena);
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = ports[i].name + strlen(keyword) + 1;
+        leaves[i] = tree_leaf(arena);
+    }
+    return tree_mapping(arena, "builtins.dict", keys, leaves, (uint32_t)count);
+}
+
 /* The order of the inputs in the program is the order in which they were asked for. */
 static void order_inputs(Model *m) {
     Program *program = m->b.program;
-    const Tree *leaves[64];
-    const char *names[64];
-    uint32_t count = 0;
-    for (size_t i = 0; i < m->input_count && build_ok(&m->b); i++) {
-        if (!m->inputs[i].used) {
+    const Tree *trees[MAX_KEYWORDS];
+    const char *names[MAX_KEYWORDS];
+    uint32_t keywords = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < m->input_count && i < MAX_KEYWORDS && build_ok(&m->b); i++) {
+        const char *keyword = m->inputs[i].name;
+        size_t first = next;
+        for (size_t j = next; j < program->inputs.count; j++) {
+            Port port = program->inputs.items[j];
+            if (!is_leaf_of(port.name, keyword)) continue;
+            for (size_t k = j; k > next; k--) program->inputs.items[k] = program->inputs.items[k - 1];
+            program->inputs.items[next++] = port;
+        }
+        if (next == first && m->inputs[i].optional) continue;
+        if (next == first) {
             build_fail(&m->b, FERRY_INVALID_ARGUMENT, "%s does not take the input \"%s\"",
-                       program->architecture, m->inputs[i].name);
+                       program->architecture, keyword);
             return;
         }
-        for (size_t j = count; j < program->inputs.count; j++) {
-            Port port = program->inputs.items[j];
-            if (strcmp(port.name, m->inputs[i].name) != 0) continue;
-            program->inputs.items[j] = program->inputs.items[count];
-            program->inputs.items[count] = port;
-            names[count] = port.name;
-            leaves[count++] = tree_leaf(&program->arena);
-            break;
-        }
+        names[keywords] = keyword;
+        trees[keywords++] = keyword_tree(m, keyword, first, next - first);
     }
     const Tree *pair[2] = {
         tree_tuple(&program->arena, NULL, 0),
-        tree_mapping(&program->arena, "builtins.dict", names, leaves, count),
+        tree_mapping(&program->arena, "builtins.dict", names, trees, keywords),
     };
     program->input_tree = tree_tuple(&program->arena, pair, 2);
 }
@@ -417,6 +447,33 @@ static ferry_status unknown_type(const Checkpoint *cp, const Registry *registry,
         "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
         "`ferry models`): export the model with torch.export and give ferry the .pt2",
         cp->model_type, families_nearest(registry, cp->model_type));
+}
+
+ferry_status model_components(const Checkpoint *checkpoint, const Registry *registry,
+                              const char *const **out, ferry_error *error) {
+    static const char *const decoder[] = {"prefill", "decode", NULL};
+    const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
+    if (!family) return unknown_type(checkpoint, registry, error);
+    *out = family->components ? family->components : decoder;
+    if (family->components || supports(family, TASK_CAUSAL_LM)) return FERRY_OK;
+    return error_set(error, FERRY_UNSUPPORTED, checkpoint->directory,
+                     "model type %s does not generate: export it whole", family->model_type);
+}
+
+/* Is the component that is asked for one of the model's? */
+static void check_component(Model *m, const Registry *registry) {
+    const char *const *names, *wanted = m->request->component;
+    ferry_error error;
+    if (!wanted) return;
+    if (model_components(m->checkpoint, registry, &names, &error) != FERRY_OK) {
+        build_fail(&m->b, error.status, "%s", error.message);
+        return;
+    }
+    for (; *names; names++) {
+        if (strcmp(*names, wanted) == 0) return;
+    }
+    build_fail(&m->b, FERRY_INVALID_ARGUMENT, "model type %s has no component \"%s\"",
+               m->family->model_type, wanted);
 }
 
 /* What a call in Transformers would return besides, because the configuration says so. */
@@ -448,16 +505,50 @@ static void name_dimensions(Model *m) {
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];
-        return;
     }
-    m->batch = sym_symbol(&m->b.program->symbols, "batch", 1, SYM_UNBOUNDED);
-    m->sequence = sym_symbol(&m->b.program->symbols, "sequence", 1, SYM_UNBOUNDED);
+    SymTable *symbols = &m->b.program->symbols;
+    if (!m->batch) m->batch = sym_symbol(symbols, "batch", 1, SYM_UNBOUNDED);
+    if (model_takes_cache(m) && !m->request->multi_token)
+        m->sequence = sym_const(symbols, 1);
+    else if (!m->sequence)
+        m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
+}
+
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+static void adjust_request(const Model *m, InputRequest *input) {
+    if (!strcmp(input->name, "attention_mask") || !strcmp(input->name, "position_ids")) {
+        input->rank = 0;
+    }
+    if (strcmp(input->name, "input_ids") == 0 && input->rank == 2 && model_takes_cache(m) &&
+        !m->request->multi_token) {
+        input->shape[1] = sym_const(&m->b.program->symbols, 1);
+    }
+}
+
+/* The inputs of a component, with the shapes that the user gives some of them. */
+static void merge_inputs(Model *m, InputRequest *given, size_t count) {
+    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
+    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
+    const char *const *names = m->request->component ? steps : whole;
+    m->inputs = ARENA_ARRAY(&m->b.program->arena, InputRequest, count + 5);
+    if (!m->inputs) return;
+    for (; *names && (m->request->component || !count); names++) {
+        m->inputs[m->input_count++] =
+            (InputRequest){.name = *names, .optional = m->request->component != NULL};
+    }
+    if (model_takes_cache(m)) m->inputs[m->input_count++] = (InputRequest){.name = "cache"};
+    for (size_t i = 0; i < count; i++) {
+        size_t place = 0;
+        while (place < m->input_count && strcmp(m->inputs[place].name, given[i].name) != 0) place++;
+        if (place == m->input_count) m->input_count++;
+        m->inputs[place] = given[i];
+        if (m->request->component) adjust_request(m, &m->inputs[place]);
+    }
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
-    InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
@@ -465,15 +556,21 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                .family = family,
                .request = request,
                .config = checkpoint->config,
-               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
-               .inputs = input_count ? inputs : defaults,
-               .input_count = input_count ? input_count : 2};
+               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint)};
+    merge_inputs(&m, inputs, input_count);
+    if (!m.inputs) return error_memory(error, checkpoint->directory, 0);
     m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
     name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
     choose_task(&m);
+    check_component(&m, registry);
+    if (request->component && !family->components && m.task != TASK_CAUSAL_LM) {
+        build_fail(&m.b, FERRY_INVALID_ARGUMENT,
+                   "%s does not generate: ask for the task text-generation",
+                   program->architecture);
+    }
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);

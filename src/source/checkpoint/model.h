@@ -40,6 +40,8 @@ typedef struct Family {
     void (*build)(Model *model);
     unsigned tasks;     /* bit per Task */
     const void *traits; /* the family's own description of this model type; may be NULL */
+    const char *const *components; /* of a generation split, with NULL behind the last; NULL: prefill
+                                      and decode, where there is text generation */
 } Family;
 
 /* An input the user asked for. */
@@ -48,7 +50,7 @@ typedef struct InputRequest {
     uint32_t rank; /* 0: the family's own shape */
     const Sym *shape[FERRY_MAX_RANK];
     ferry_dtype dtype; /* FERRY_DTYPE_NONE: the family's own */
-    bool used;
+    bool optional;     /* nobody asked for it: left out where the model does not take it */
 } InputRequest;
 
 /* Told about what a user should know; may be called any number of times. */
@@ -59,6 +61,9 @@ typedef struct ModelRequest {
     Task task;         /* when has_task; else from the class in config.json */
     ferry_dtype dtype; /* of the computation; FERRY_DTYPE_NONE: that of the checkpoint's weights */
     bool use_cache;    /* decoders return their keys and values, when the config says so too */
+    const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
+    int64_t static_cache;  /* > 0: caches have this length and are written in place */
+    bool multi_token;      /* "decode" takes any number of tokens, not one */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
     ModelNote note; /* may be NULL */
@@ -79,6 +84,10 @@ struct ferry_family_model {
     size_t input_count;
     Map weights; /* checkpoint name -> Value in the dtype of the computation */
     const Sym *batch, *sequence;
+    bool masks_by_type; /* with a static cache, layers of each type have a mask of their own */
+    bool masks_keys;    /* with a static cache, attention_mask is [batch, keys] all the same */
+    Value *slots;       /* model_slots */
+    const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
 };
 
 /* ---- configuration ---- */
@@ -164,8 +173,12 @@ Value *model_embed_inputs(Model *m, Value *table, Value **ids);
 /* [batch or 1, sequence] int64: position_ids when given, else 0, 1, 2, ... */
 Value *model_positions(Model *m);
 
-/* attention_mask [batch, keys] as bool, or NULL when it was not asked for. */
+/* attention_mask [batch, keys] as bool, or NULL when it was not asked for, or when the caller of a step
+ * with a static cache gives whole masks. */
 Value *model_padding_mask(Model *m);
+
+/* Does the caller give masks [batch, 1, sequence, keys], which are all there is to know? */
+bool model_masks_whole(const Model *m);
 
 /* Say something to the user. */
 void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -186,6 +199,11 @@ Value *model_activation(Model *m, Value *x, const char *name);
 
 /* Register the built-in families. */
 void families_register(Registry *registry);
+
+/* The names of the components that the checkpoint's model is split into for generation, with NULL behind
+ * the last. UNSUPPORTED for a model type that does not generate. */
+ferry_status model_components(const Checkpoint *checkpoint, const Registry *registry,
+                              const char *const **out, ferry_error *error);
 
 /* Build the program of `checkpoint` with a registered family. `inputs` come from the user, or are the family's default
  * (input_ids, attention_mask) when `input_count` is 0; their symbols live in `program`, which the
