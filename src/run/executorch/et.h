@@ -26,6 +26,8 @@ struct ExecuTorchSession {
     ExecuTorchNames names;
     EtTensor *inputs, *outputs; /* as declared */
     uint32_t *places;           /* of the inputs, among which are constants */
+    void **rooms;               /* of this run, for inputs that it writes; NULL: others */
+    unsigned threads;
 };
 
 /* FERRY_OK for 0. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>". */

@@ -69,8 +69,8 @@ void pte_lower_matmul(Pte *p, const Node *node) {
 /* The matrix of a group: a part of the weights, or a copy where those are computed. */
 static PteValue group_matrix(Pte *p, const Value *weights, uint32_t group) {
     const Sym *const *shape = weights->shape + 1;
-    const Recipe *part =
-        weights->recipe ? recipe_slice(&p->arena, weights->recipe, 0, group, group + 1) : NULL;
+    const Recipe *whole = value_fixed(weights);
+    const Recipe *part = whole ? recipe_slice(&p->arena, whole, 0, group, group + 1) : NULL;
     if (part) return pte_view(p, pte_constant(p, part), 2, shape);
     PteValue matrix = pte_temp(p, weights->dtype, 2, shape);
     return pte_result(p, "aten::select_copy.int_out", matrix,

@@ -285,7 +285,7 @@ enum { MAX_DENSE_GROUPS = 64 };
 static bool is_dense(const Node *node) {
     const Value *weights = node->args[1].tensor;
     const Node *maker = weights->producer;
-    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
+    bool known = maker ? maker->op == OP_PERMUTE && value_fixed(maker->args[0].tensor) != NULL : true;
     return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
 }
 
