@@ -76,6 +76,7 @@ typedef struct Pte {
     bool *updates;               /* by value id: it is what a state or input holds from there on */
     PteValue *inputs, *outputs;  /* of the program; inputs for every leaf of the arguments */
     const Dimension *dimensions; /* by symbol */
+    const bool *folded;          /* by value id: a transposition that its products make */
     Bounds bounds;
     uint64_t planned; /* bytes of the arena */
     bool measuring;   /* only that number counts */

@@ -19,11 +19,23 @@ static bool is_written(const Program *program, const Value *input) {
     return false;
 }
 
+/* The input that this value is written to; NULL: none. */
+static Value *input_of(const Program *program, const Value *value) {
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        const Port *output = &program->outputs.items[i];
+        if (output->value == value && output->writes && output->writes->kind == VALUE_INPUT) {
+            return output->writes;
+        }
+    }
+    return NULL;
+}
+
 void outputs_keep_inputs(Program *program) {
     for (size_t i = 0; i < program->outputs.count; i++) {
         Port *output = &program->outputs.items[i];
         bool same = output->value->kind == VALUE_INPUT && !is_written(program, output->value);
         if (same) output->writes = output->value;
+        if (!output->writes) output->writes = input_of(program, output->value);
     }
 }
 
@@ -198,6 +210,13 @@ static bool shares_inputs(const ExecutorchOptions *options) {
     return options->unplanned_inputs == options->unplanned_outputs;
 }
 
+/* Are two outputs what the same input becomes? Then they can be one tensor. */
+static bool is_twin(const Pte *p, size_t i, size_t j) {
+    const Port *a = &p->program->outputs.items[i], *b = &p->program->outputs.items[j];
+    return a->value == b->value && a->writes == b->writes && a->writes &&
+           a->writes->kind == VALUE_INPUT && shares_inputs(p->options);
+}
+
 /* A tensor for each output. What a state becomes needs none, unless it can change before it is there. */
 static void find_outputs(Pte *p) {
     const Program *program = p->program;
@@ -206,7 +225,9 @@ static void find_outputs(Pte *p) {
         PteValue value = pte_value(p, output->value);
         if (p->status != FERRY_OK) return;
         bool own = output->value->kind == VALUE_NODE && slot_of(p, value)->base < 0;
-        for (size_t j = 0; j < i && own; j++) own = program->outputs.items[j].value != output->value;
+        for (size_t j = 0; j < i && own; j++) {
+            own = program->outputs.items[j].value != output->value || is_twin(p, i, j);
+        }
         bool kept = output->value == output->writes;
         if (writes_state(output))
             p->outputs[i] = kept || !may_change(p, value) ? value : copy(p, value, false);
@@ -259,8 +280,12 @@ void pte_add_outputs(Pte *p) {
     if (p->status == FERRY_OK) keep_outputs(p);
     for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
         const Port *output = &program->outputs.items[i];
+        size_t twin = 0;
+        while (twin < i && !is_twin(p, i, twin)) twin++;
         if (writes_state(output))
             settle_state(p, output, &p->outputs[i]);
+        else if (twin < i)
+            p->outputs[i] = p->outputs[twin];
         else if (output->writes)
             settle_input(p, output, &p->outputs[i]);
     }

@@ -41,6 +41,7 @@ ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
     const Backend *backend = options->backend;
     outputs_keep_inputs(program);
+    TRY(pass_share_heads(program, error));
     if (backend && backend->prepare) TRY(backend->prepare(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
@@ -110,9 +111,8 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made =
-        partition_make(p->program, p->dimensions, p->options->backend, &p->arena, &partition);
-    if (!made) return;
+    if (!partition_make(p, p->options->backend, &partition)) return;
+    p->folded = partition.folded;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
         if (level > 0) p->options->backend->delegate(p, &partition, level);

@@ -236,4 +236,5 @@ const Backend xnnpack_backend = {.name = "xnnpack",
                                  .takes = xnnpack_takes,
                                  .decomposes = xnnpack_decomposes,
                                  .prepare = pass_broadcast_attention,
+                                 .multiplies_transposed = true,
                                  .delegate = add_delegate};
