@@ -93,7 +93,8 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
                             json_string(config->backend ? config->backend : "xnnpack"));
         json_object_set_new(fields, "alloc_graph_input", json_boolean(!config->unplanned_inputs));
         json_object_set_new(fields, "alloc_graph_output", json_boolean(!config->unplanned_outputs));
-        json_object_set_new(fields, "alloc_mutable_buffers", json_true());
+        json_object_set_new(fields, "alloc_mutable_buffers",
+                            json_boolean(!config->unplanned_buffers));
     }
     json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
                         json_boolean(config->deferred_asserts));
