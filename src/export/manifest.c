@@ -45,10 +45,11 @@ static json_t *describe_input(const Value *value) {
                      ferry_dtype_name(value->dtype));
 }
 
-/* May the output be computed in the memory of what it writes? When it is nothing but that with some rows
- * replaced, and nothing else reads what they were before. */
+/* May the output be computed in the memory of the input of its name? When it is nothing but that, or that with
+ * some rows replaced, and nothing else reads what they were before. */
 static bool is_in_place(const Port *port, const uint32_t *uses) {
     const Node *node = port->value->producer;
+    if (port->value->kind == VALUE_INPUT) return true; /* handed through */
     if (!port->writes || !node || (node->op != OP_INDEX_COPY && node->op != OP_INDEX_PUT)) {
         return false;
     }
