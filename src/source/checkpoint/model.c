@@ -67,29 +67,28 @@ static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
 static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
                         const int64_t *shape) {
     Buffer text = {0};
-    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
-                  found->shard->name, found->tensor->name);
+    buffer_format(&text, "%s: tensor \"%s\": expected the shape ", found->shard->file.path,
+                  found->name);
     print_sizes(&text, rank, shape);
     buffer_text(&text, ", found ");
-    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    print_sizes(&text, found->rank, found->shape);
     build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
     buffer_free(&text);
 }
 
 /* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
-static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
-    const SafeTensor *tensor = found->tensor;
+static Value *load(Model *m, const CheckpointTensor *tensor, uint32_t rank,
+                   const int64_t *shape) {
     if (!build_ok(&m->b)) return &m->b.poison;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
-        wrong_shape(m, found, rank, shape);
+        wrong_shape(m, tensor, rank, shape);
         return &m->b.poison;
     }
     Value *value = map_find(&m->weights, tensor->name);
     if (value) return value;
     Program *program = m->b.program;
-    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
-                                       tensor->dtype, rank, shape);
-    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
+    const Recipe *recipe = checkpoint_recipe(&program->arena, tensor);
+    value = recipe ? program_weight(program, VALUE_PARAMETER, tensor->name, recipe) : NULL;
     if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
     if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
     map_put(&m->weights, tensor->name, value);
@@ -184,21 +183,6 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-/* Compares in blocks, so that two large tensors are not in memory at once. */
-static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    const uint64_t block = 1 << 22, size = a->tensor->size;
-    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
-    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
-    for (uint64_t i = 0; i < size && same; i += block) {
-        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
-        uint64_t length = size - i < block ? size - i : block;
-        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
-        file_forget(left, from, length);
-        file_forget(right, to, length);
-    }
-    return same;
-}
-
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
@@ -211,9 +195,9 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
-    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) return tied;
+    if (checkpoint_same(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "
@@ -440,7 +424,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
                .inputs = input_count ? inputs : defaults,
                .input_count = input_count ? input_count : 2};
-    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
+    m.config_path = checkpoint->config_path;
     name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
