@@ -216,3 +216,34 @@ def write_blocks(path: Path, kind, hidden=256, inner=512, vocabulary=320):
         writer.add_tensor(f"{name}.weight", np.ones(hidden, np.float32))
     finish(writer)
     return meant
+
+
+# ---- tokenizers ----
+
+
+def write_tokenizer(path: Path, arch: str, data: dict, model: str, pre: str | None = None, extra=()):
+    """A file with the vocabulary of a tokenizer.json, and its merges or, for SentencePiece, scores."""
+    tokens, kinds = {}, {}
+    for text, index in data["model"]["vocab"].items():
+        tokens[index] = text
+        kinds[index] = 6 if model == "llama" and text.startswith("<0x") else 1
+    for added in data["added_tokens"]:
+        tokens[added["id"]] = added["content"]
+        unknown = model == "llama" and added["content"] == "<unk>"
+        kinds[added["id"]] = 2 if unknown else 3 if added["special"] else 4
+    size = max(tokens) + 1
+    writer = gguf.GGUFWriter(path, arch)
+    writer.add_string("tokenizer.ggml.model", model)
+    texts = [tokens.get(index, f"[PAD{index}]") for index in range(size)]
+    writer.add_array("tokenizer.ggml.tokens", texts)
+    writer.add_array("tokenizer.ggml.token_type", [kinds.get(index, 5) for index in range(size)])
+    if pre:
+        writer.add_string("tokenizer.ggml.pre", pre)
+    if model == "gpt2":
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in data["model"]["merges"]]
+        writer.add_array("tokenizer.ggml.merges", merges)
+    else:
+        writer.add_array("tokenizer.ggml.scores", [-float(index) for index in range(size)])
+    for key, value in dict(extra).items():
+        add(writer, key, value)
+    finish(writer)

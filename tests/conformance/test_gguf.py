@@ -1,6 +1,7 @@
 """GGUF files as sources: what they hold, as the gguf package and Transformers see it."""
 
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -122,8 +123,9 @@ def write_model_once():
     path = support.ROOT / "build/conformance/good.gguf"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_model(path.with_suffix(f".{__import__('os').getpid()}"), "llama")
-        path.with_suffix(f".{__import__('os').getpid()}").rename(path)
+        made = path.with_suffix(f".{os.getpid()}")
+        write_model(made, "llama")
+        made.rename(path)
     return path
 
 
