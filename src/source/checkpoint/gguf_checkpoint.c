@@ -110,20 +110,25 @@ static ferry_status add_tensors(Checkpoint *cp, const GgufArchitecture *architec
     return cp->by_name.failed ? error_memory(error, cp->directory, 0) : FERRY_OK;
 }
 
-ferry_status gguf_checkpoint_open(Checkpoint *cp, ferry_error *error) {
+ferry_status gguf_checkpoint_read(Checkpoint *cp, ferry_error *error) {
     const GgufArchitecture *architecture;
+    const MappedFile *file = &cp->shards[0].file;
     Gguf *gguf = ARENA_NEW(&cp->arena, Gguf);
-    Shard *shard = cp->shards = ARENA_NEW(&cp->arena, Shard);
-    if (!gguf || !shard) return error_memory(error, cp->directory, 0);
+    if (!gguf) return error_memory(error, cp->directory, 0);
     cp->config_path = cp->directory;
-    shard->name = path_base(cp->directory);
-    TRY(file_map(cp->directory, &cp->arena, &shard->file, error));
-    cp->shard_count = 1;
-    const MappedFile *file = &shard->file;
     TRY(gguf_parse(cp->directory, file->bytes, file->size, &cp->arena, gguf, error));
     cp->gguf = gguf;
     TRY(gguf_architecture(gguf, &cp->arena, &architecture, error));
     TRY(gguf_config(gguf, architecture, file->bytes, &cp->arena, &cp->config, error));
     cp->model_type = architecture->model_type;
     return add_tensors(cp, architecture, error);
+}
+
+ferry_status gguf_checkpoint_open(Checkpoint *cp, ferry_error *error) {
+    Shard *shard = cp->shards = ARENA_NEW(&cp->arena, Shard);
+    if (!shard) return error_memory(error, cp->directory, 0);
+    shard->name = path_base(cp->directory);
+    TRY(file_map(cp->directory, &cp->arena, &shard->file, error));
+    cp->shard_count = 1;
+    return gguf_checkpoint_read(cp, error);
 }

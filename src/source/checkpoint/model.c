@@ -77,8 +77,7 @@ static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
 }
 
 /* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
-static Value *load(Model *m, const CheckpointTensor *tensor, uint32_t rank,
-                   const int64_t *shape) {
+static Value *load(Model *m, const CheckpointTensor *tensor, uint32_t rank, const int64_t *shape) {
     if (!build_ok(&m->b)) return &m->b.poison;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
         wrong_shape(m, tensor, rank, shape);

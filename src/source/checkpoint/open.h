@@ -8,6 +8,9 @@
 ferry_status directory_open(Checkpoint *checkpoint, ferry_error *error);
 ferry_status gguf_checkpoint_open(Checkpoint *checkpoint, ferry_error *error);
 
+/* The same with the file, which is the only shard, in memory. */
+ferry_status gguf_checkpoint_read(Checkpoint *checkpoint, ferry_error *error);
+
 /* Names of tensors: "attn_norm" in GGUF, "input_layernorm" in Transformers. A list ends with NULL. */
 typedef struct GgufName {
     const char *theirs, *ours;
