@@ -6,6 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *save_sibling(Save *save, const char *from, const char *ending) {
+    const char *file = save->exported->manifest.file, *end = from ? strstr(file, from) : NULL;
+    int length = (int)(end ? (size_t)(end - file) : strlen(file));
+    return arena_format(&save->arena, "%.*s%s", length, file, ending);
+}
+
 OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status *status) {
     OutputFile *file = &save->files[save->count];
     *status = output_open(file, path_join(&save->arena, save->directory, name), size, save->error);
@@ -38,18 +44,36 @@ static ferry_status write_manifest(Save *save) {
     return status;
 }
 
+/* The files of one component; the export's sizes are the sums. */
+static ferry_status write_component(Save *save, ferry_exported *component) {
+    const ferry_export_sizes before = save->sizes;
+    save->exported = component;
+    TRY(component->target->write(save));
+    if (save->sizes.weight_bytes == 0 && strcmp(component->target->name, "onnx") == 0) {
+        const char *name = save_sibling(save, NULL, ".data");
+        save->stale[save->stale_count++] = path_join(&save->arena, save->directory, name);
+    }
+    save->sizes.graph_bytes += before.graph_bytes;
+    save->sizes.weight_bytes += before.weight_bytes;
+    save->sizes.nodes += before.nodes;
+    save->sizes.weights += before.weights;
+    return FERRY_OK;
+}
+
 static ferry_status write_all(Save *save) {
-    TRY(save->exported->target->write(save));
+    ferry_exported *whole = save->exported;
+    size_t count = whole->component_count;
+    if (count == 0) TRY(write_component(save, whole));
+    for (size_t i = 0; i < count; i++) TRY(write_component(save, whole->components[i]));
+    save->exported = whole;
     TRY(files_write(save));
     return write_manifest(save);
 }
 
-/* Put every file in its place; drop a data file of an earlier export that nothing refers to now. */
+/* Put every file in its place; drop data files of an earlier export that nothing refers to now. */
 static ferry_status commit_all(Save *save) {
     for (size_t i = 0; i < save->count; i++) TRY(output_commit(&save->files[i], save->error));
-    if (save->sizes.weight_bytes == 0 && strcmp(save->exported->target->name, "onnx") == 0) {
-        unlink(path_join(&save->arena, save->directory, "model.onnx.data"));
-    }
+    for (size_t i = 0; i < save->stale_count; i++) unlink(save->stale[i]);
     return FERRY_OK;
 }
 
@@ -70,6 +94,9 @@ ferry_status ferry_exported_save(ferry_exported *exported, const char *directory
     if (status != FERRY_OK && created) rmdir(directory);
     if (status == FERRY_OK) {
         exported->directory = save.directory;
+        for (size_t i = 0; i < exported->component_count; i++) {
+            exported->components[i]->directory = save.directory;
+        }
         if (sizes) *sizes = save.sizes;
     }
     arena_free(&save.arena);

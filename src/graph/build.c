@@ -304,8 +304,12 @@ Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t ran
     return value;
 }
 
-void build_output(Builder *b, const char *name, Value *value) {
+void build_write(Builder *b, const char *name, Value *value, Value *writes) {
     if (!build_ok(b)) return;
-    VEC_PUSH(&b->program->outputs,
-             (Port){.name = arena_string(&b->program->arena, name), .value = value});
+    const char *copy = arena_string(&b->program->arena, name);
+    VEC_PUSH(&b->program->outputs, (Port){.name = copy, .value = value, .writes = writes});
+}
+
+void build_output(Builder *b, const char *name, Value *value) {
+    build_write(b, name, value, NULL);
 }

@@ -148,5 +148,7 @@ Value *build_rotary(Builder *b, Value *x, Value *cos, Value *sin, bool interleav
 Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape);
 void build_output(Builder *b, const char *name, Value *value);
+/* The same, of what the input or state `writes` (may be NULL) holds after the call. */
+void build_write(Builder *b, const char *name, Value *value, Value *writes);
 
 #endif

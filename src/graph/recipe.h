@@ -72,6 +72,9 @@ const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim)
  * with an even number, then those with an odd one. Recipes of several parts have no such form. */
 const Recipe *recipe_unzip(Arena *arena, const Recipe *recipe, int64_t groups);
 
+/* Recipes of one part, one shape and one dtype, one behind the other along a new first dimension. */
+const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count);
+
 uint64_t recipe_count(const Recipe *recipe);
 uint64_t recipe_bytes_size(const Recipe *recipe);
 

@@ -147,6 +147,7 @@ REFUSALS = {
         dict(tensors=[("blk.0.x.weight", np.zeros((1, 18), np.uint8), gguf.GGMLQuantizationType.IQ4_NL)]),
         "the type IQ4_NL (20) is not supported",
     ),
+    "split": (dict(values={"split.count": 3}), "the model is split into 3 files"),
     "kind": (dict(values={"llama.block_count": "two"}), '"llama.block_count": expected an integer, found a string'),
 }
 

@@ -110,6 +110,16 @@ static ferry_status add_tensors(Checkpoint *cp, const GgufArchitecture *architec
     return cp->by_name.failed ? error_memory(error, cp->directory, 0) : FERRY_OK;
 }
 
+/* Large models come in several files, each with headers of its own. */
+static ferry_status check_split(const Gguf *gguf, ferry_error *error) {
+    int64_t count;
+    if (!gguf_integer(gguf_value(gguf, "split.count"), &count) || count < 2) return FERRY_OK;
+    return error_set(error, FERRY_UNSUPPORTED, gguf->path,
+                     "the model is split into %lld files, which is not supported: join them with "
+                     "llama-gguf-split --merge",
+                     (long long)count);
+}
+
 ferry_status gguf_checkpoint_read(Checkpoint *cp, ferry_error *error) {
     const GgufArchitecture *architecture;
     const MappedFile *file = &cp->shards[0].file;
@@ -118,6 +128,7 @@ ferry_status gguf_checkpoint_read(Checkpoint *cp, ferry_error *error) {
     cp->config_path = cp->directory;
     TRY(gguf_parse(cp->directory, file->bytes, file->size, &cp->arena, gguf, error));
     cp->gguf = gguf;
+    TRY(check_split(gguf, error));
     TRY(gguf_architecture(gguf, &cp->arena, &architecture, error));
     TRY(gguf_config(gguf, architecture, file->bytes, &cp->arena, &cp->config, error));
     cp->model_type = architecture->model_type;

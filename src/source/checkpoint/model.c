@@ -1,5 +1,6 @@
 /* The services of model.h, but for the configuration (config.c), the activations (activation.c) and the
  * list of families (families.c). */
+#include "source/checkpoint/cache.h"
 #include "source/checkpoint/families.h"
 #include "base/error.h"
 
@@ -34,19 +35,62 @@ static const CheckpointTensor *find_spelled(Model *m, const char *name) {
     return NULL;
 }
 
-/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
- * or with the prefixes that some heads and fine-tuning tools use. */
+/* What names of the base model begin with: the class's prefix, nothing (as the base class saves it), or
+ * what some heads and fine-tuning tools put there. */
+enum { BASE_PREFIXES = 6 };
+
+static const char *base_prefix(const Model *m, size_t i) {
+    static const char *const others[BASE_PREFIXES - 1] = {
+        "", "model", "transformer", "base_model.model", "base_model.model.model"};
+    return i == 0 ? m->family->base_prefix : others[i - 1];
+}
+
+/* "a.b" of "a" and "b", each of which may be empty. */
+static const char *join_names(Model *m, const char *a, const char *b) {
+    return arena_format(&m->b.program->arena, "%s%s%s", a, *a && *b ? "." : "", b);
+}
+
+/* The tensor called `name` in the present part of the base model. */
 static const CheckpointTensor *find_base(Model *m, const char *name) {
-    const char *const prefixes[] = {
-        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
-        "base_model.model.model"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const char *dot = *prefixes[i] ? "." : "";
-        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
-        const CheckpointTensor *found = find_spelled(m, full);
+    name = join_names(m, m->part_prefix, name);
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, base_prefix(m, i), name));
         if (found) return found;
     }
     return NULL;
+}
+
+/* Has the checkpoint tensors below this prefix in the base model? */
+static bool has_below(Model *m, const char *prefix) {
+    if (!*prefix) return true;
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const char *full =
+            arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
+        size_t length = strlen(full);
+        for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
+            const char *name = m->checkpoint->tensors[t].name;
+            if (strncmp(name, full, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes) {
+    const ModelPart outer = {m->config, m->config_path, m->part_prefix};
+    const char *prefix = NULL;
+    for (size_t i = 0; prefixes[i]; i++) {
+        prefix = join_names(m, outer.part_prefix, prefixes[i]);
+        if (has_below(m, prefix)) break;
+    }
+    m->part_prefix = prefix;
+    if (key) config_enter(m, key);
+    return outer;
+}
+
+void model_leave(Model *m, ModelPart outer) {
+    m->config = outer.config;
+    m->config_path = outer.config_path;
+    m->part_prefix = outer.part_prefix;
 }
 
 /* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
@@ -76,21 +120,34 @@ static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
     buffer_free(&text);
 }
 
-/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
-static Value *load(Model *m, const CheckpointTensor *tensor, uint32_t rank, const int64_t *shape) {
-    if (!build_ok(&m->b)) return &m->b.poison;
+/* What the file has; NULL after a failure. */
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *tensor, uint32_t rank,
+                                 const int64_t *shape) {
+    if (!build_ok(&m->b)) return NULL;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
         wrong_shape(m, tensor, rank, shape);
-        return &m->b.poison;
+        return NULL;
     }
-    Value *value = map_find(&m->weights, tensor->name);
-    if (value) return value;
-    Program *program = m->b.program;
-    const Recipe *recipe = checkpoint_recipe(&program->arena, tensor);
-    value = recipe ? program_weight(program, VALUE_PARAMETER, tensor->name, recipe) : NULL;
+    const Recipe *recipe = checkpoint_recipe(&m->b.program->arena, tensor);
+    if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return recipe;
+}
+
+static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    Value *value = program_weight(m->b.program, VALUE_PARAMETER, name, recipe);
     if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
-    map_put(&m->weights, tensor->name, value);
+    return ferry_dtype_is_float(value->dtype) ? build_to(&m->b, value, dtype) : value;
+}
+
+/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
+static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+    const Recipe *recipe = read_tensor(m, found, rank, shape);
+    if (!recipe) return &m->b.poison;
+    Value *value = map_find(&m->weights, found->name);
+    if (value) return value;
+    value = made_weight(m, recipe, m->dtype, found->name);
+    map_put(&m->weights, found->name, value);
     return value;
 }
 
@@ -104,7 +161,8 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *found = find_base(m, name);
     if (found) return load(m, found, rank, shape);
-    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    const char *part = join_names(m, m->part_prefix, name);
+    return missing(m, join_names(m, m->family->base_prefix, part));
 }
 
 /* The printf-formatted name that the varargs of the callers make. */
@@ -117,6 +175,21 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
 Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, rank, shape, name);
+}
+
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    if (!build_ok(&m->b)) return NULL;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return read_tensor(m, found, rank, shape);
+    missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    return NULL;
+}
+
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    name = arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name);
+    return made_weight(m, recipe, dtype, name);
 }
 
 Value *model_vector(Model *m, int64_t size, const char *name, ...) {
@@ -213,7 +286,6 @@ Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
     for (size_t i = 0; i < m->input_count; i++) {
         InputRequest *request = &m->inputs[i];
         if (strcmp(request->name, name) != 0) continue;
-        request->used = true;
         if (request->rank && request->rank != rank) {
             return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
                               "the input \"%s\" has %u dimensions, expected %u", name,
@@ -254,13 +326,17 @@ Value *model_positions(Model *m) {
     Value *given =
         model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
     if (given) return as_int64(m, given);
-    Value *range = build_arange(&m->b, build_const(&m->b, 0), m->sequence, FERRY_I64);
-    return build_unsqueeze(&m->b, range, 0);
+    return build_unsqueeze(&m->b, model_slots(m), 0);
+}
+
+bool model_masks_whole(const Model *m) {
+    return model_takes_cache(m) && m->request->static_cache > 0 && !m->masks_keys;
 }
 
 Value *model_padding_mask(Model *m) {
-    Value *given =
-        model_input(m, "attention_mask", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    if (model_masks_whole(m)) return NULL;
+    Value *given = model_input(m, "attention_mask", FERRY_I64, 2,
+                               (const Sym *const[]){m->batch, model_key_count(m)});
     if (!given) return NULL;
     return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
 }
@@ -270,7 +346,8 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    bool whole = strchr(type, '.') != NULL;
+    const char *full = whole ? type : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 
@@ -294,6 +371,12 @@ static const char *class_name(Model *m, Task task) {
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
+        {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
+        {"clip_text_model", TASK_FEATURES, "CLIPTextModel"},
+        {"clip_vision_model", TASK_FEATURES, "CLIPVisionModel"},
+        {"siglip_text_model", TASK_FEATURES, "SiglipTextModel"},
+        {"siglip_vision_model", TASK_FEATURES, "SiglipVisionModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
@@ -303,18 +386,24 @@ static const char *class_name(Model *m, Task task) {
     return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
 }
 
+/* The task of the class called `name`; of several, one that the family supports. */
 static bool task_of_class(Model *m, const char *name, Task *out) {
+    bool found = false;
     for (int task = 0; task < TASK_COUNT; task++) {
         if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
+        if (!found) *out = (Task)task;
+        found = true;
+        if (!supports(m->family, (Task)task)) continue;
         *out = (Task)task;
-        return true;
+        break;
     }
-    return false;
+    return found;
 }
 
 static void choose_task(Model *m) {
     json_t *classes = config_get(m, "architectures");
-    const char *name = json_string_value(json_array_get(classes, 0));
+    const char *name = m->request->architecture;
+    if (!name) name = json_string_value(json_array_get(classes, 0));
     if (classes && !json_is_array(classes)) {
         build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
                    m->config_path, json_kind(classes));
@@ -336,31 +425,58 @@ static void choose_task(Model *m) {
     m->b.program->architecture = class_name(m, m->task);
 }
 
+enum { MAX_KEYWORDS = 72 };
+
+/* Is the input called `name` the keyword, or a leaf of it: "attention_mask.full_attention"? */
+static bool is_leaf_of(const char *name, const char *keyword) {
+    size_t length = strlen(keyword);
+    return strncmp(name, keyword, length) == 0 && (!name[length] || name[length] == '.');
+}
+
+/* The structure of a keyword whose inputs, from `first` on, are `count` in number. */
+static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, size_t count) {
+    Arena *arena = &m->b.program->arena;
+    const Port *ports = m->b.program->inputs.items + first;
+    const Tree *leaves[8];
+    const char *keys[8];
+    if (strcmp(keyword, "cache") == 0) return m->cache_tree;
+    if (count == 1 && strcmp(ports->name, keyword) == 0) return tree_leaf(arena);
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = ports[i].name + strlen(keyword) + 1;
+        leaves[i] = tree_leaf(arena);
+    }
+    return tree_mapping(arena, "builtins.dict", keys, leaves, (uint32_t)count);
+}
+
 /* The order of the inputs in the program is the order in which they were asked for. */
 static void order_inputs(Model *m) {
     Program *program = m->b.program;
-    const Tree *leaves[64];
-    const char *names[64];
-    uint32_t count = 0;
-    for (size_t i = 0; i < m->input_count && build_ok(&m->b); i++) {
-        if (!m->inputs[i].used) {
+    const Tree *trees[MAX_KEYWORDS];
+    const char *names[MAX_KEYWORDS];
+    uint32_t keywords = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < m->input_count && i < MAX_KEYWORDS && build_ok(&m->b); i++) {
+        const char *keyword = m->inputs[i].name;
+        size_t first = next;
+        for (size_t j = next; j < program->inputs.count; j++) {
+            Port port = program->inputs.items[j];
+            if (!is_leaf_of(port.name, keyword)) continue;
+            for (size_t k = j; k > next; k--)
+                program->inputs.items[k] = program->inputs.items[k - 1];
+            program->inputs.items[next++] = port;
+        }
+        if (next == first && m->inputs[i].optional) continue;
+        if (next == first) {
             build_fail(&m->b, FERRY_INVALID_ARGUMENT, "%s does not take the input \"%s\"",
-                       program->architecture, m->inputs[i].name);
+                       program->architecture, keyword);
             return;
         }
-        for (size_t j = count; j < program->inputs.count; j++) {
-            Port port = program->inputs.items[j];
-            if (strcmp(port.name, m->inputs[i].name) != 0) continue;
-            program->inputs.items[j] = program->inputs.items[count];
-            program->inputs.items[count] = port;
-            names[count] = port.name;
-            leaves[count++] = tree_leaf(&program->arena);
-            break;
-        }
+        names[keywords] = keyword;
+        trees[keywords++] = keyword_tree(m, keyword, first, next - first);
     }
     const Tree *pair[2] = {
         tree_tuple(&program->arena, NULL, 0),
-        tree_mapping(&program->arena, "builtins.dict", names, leaves, count),
+        tree_mapping(&program->arena, "builtins.dict", names, trees, keywords),
     };
     program->input_tree = tree_tuple(&program->arena, pair, 2);
 }
@@ -372,6 +488,33 @@ static ferry_status unknown_type(const Checkpoint *cp, const Registry *registry,
         "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
         "`ferry models`): export the model with torch.export and give ferry the .pt2",
         cp->model_type, families_nearest(registry, cp->model_type));
+}
+
+ferry_status model_components(const Checkpoint *checkpoint, const Registry *registry,
+                              const char *const **out, ferry_error *error) {
+    static const char *const decoder[] = {"prefill", "decode", NULL};
+    const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
+    if (!family) return unknown_type(checkpoint, registry, error);
+    *out = family->components ? family->components : decoder;
+    if (family->components || supports(family, TASK_CAUSAL_LM)) return FERRY_OK;
+    return error_set(error, FERRY_UNSUPPORTED, checkpoint->directory,
+                     "model type %s does not generate: export it whole", family->model_type);
+}
+
+/* Is the component that is asked for one of the model's? */
+static void check_component(Model *m, const Registry *registry) {
+    const char *const *names, *wanted = m->request->component;
+    ferry_error error;
+    if (!wanted) return;
+    if (model_components(m->checkpoint, registry, &names, &error) != FERRY_OK) {
+        build_fail(&m->b, error.status, "%s", error.message);
+        return;
+    }
+    for (; *names; names++) {
+        if (strcmp(*names, wanted) == 0) return;
+    }
+    build_fail(&m->b, FERRY_INVALID_ARGUMENT, "model type %s has no component \"%s\"",
+               m->family->model_type, wanted);
 }
 
 /* What a call in Transformers would return besides, because the configuration says so. */
@@ -403,39 +546,98 @@ static void name_dimensions(Model *m) {
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];
+    }
+    SymTable *symbols = &m->b.program->symbols;
+    if (!m->batch) m->batch = sym_symbol(symbols, "batch", 1, SYM_UNBOUNDED);
+    if (model_takes_cache(m) && !m->request->multi_token)
+        m->sequence = sym_const(symbols, 1);
+    else if (!m->sequence)
+        m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
+}
+
+static size_t string_count(const char *const *strings) {
+    size_t count = 0;
+    while (strings[count]) count++;
+    return count;
+}
+
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+static void adjust_request(const Model *m, InputRequest *input) {
+    if (!strcmp(input->name, "attention_mask") || !strcmp(input->name, "position_ids")) {
+        input->rank = 0;
+    }
+    if (strcmp(input->name, "input_ids") == 0 && input->rank == 2 && model_takes_cache(m) &&
+        !m->request->multi_token) {
+        input->shape[1] = sym_const(&m->b.program->symbols, 1);
+    }
+}
+
+/* The inputs called `names`, unless the user gives samples of a whole model, and then those that the
+ * user names; where both name one, it has the user's shape. */
+static void merge_inputs(Model *m, const char *const *names, bool optional) {
+    size_t count = 0;
+    bool component = m->request->component != NULL;
+    if (!component && !m->request->default_inputs) names += string_count(names);
+    m->inputs =
+        ARENA_ARRAY(&m->b.program->arena, InputRequest, string_count(names) + m->named_count + 1);
+    if (!m->inputs) {
+        build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
         return;
     }
-    m->batch = sym_symbol(&m->b.program->symbols, "batch", 1, SYM_UNBOUNDED);
-    m->sequence = sym_symbol(&m->b.program->symbols, "sequence", 1, SYM_UNBOUNDED);
+    for (; *names; names++)
+        m->inputs[count++] = (InputRequest){.name = *names, .optional = optional};
+    if (model_takes_cache(m)) m->inputs[count++] = (InputRequest){.name = "cache"};
+    for (size_t i = 0; i < m->named_count; i++) {
+        size_t place = 0;
+        while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
+        if (place == count) count++;
+        m->inputs[place] = m->named[i];
+        if (component) adjust_request(m, &m->inputs[place]);
+    }
+    m->input_count = count;
+}
+
+void model_default_inputs(Model *m, const char *const *names) {
+    merge_inputs(m, names, false);
+    if (!m->request->component || !m->inputs) return;
+    /* what is named may be for other components */
+    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
-    InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
+    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
+    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,
                .request = request,
-               .config = checkpoint->config,
+               .part_prefix = "",
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
-               .inputs = input_count ? inputs : defaults,
-               .input_count = input_count ? input_count : 2};
-    m.config_path = checkpoint->config_path;
+               .named = inputs,
+               .named_count = input_count};
+    config_start(&m);
+    merge_inputs(&m, request->component ? steps : whole, request->component != NULL);
     name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
     choose_task(&m);
+    check_component(&m, registry);
+    if (request->component && !family->components && m.task != TASK_CAUSAL_LM) {
+        build_fail(&m.b, FERRY_INVALID_ARGUMENT,
+                   "%s does not generate: ask for the task text-generation", program->architecture);
+    }
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
-    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    config_end(&m);
+    if (m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);
-    map_free(&m.config_used);
     map_free(&m.weights);
     return status;
 }
