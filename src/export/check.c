@@ -81,34 +81,21 @@ static void compare_all(Check *check, const char *runtime, const char *inputs,
 
 /* ---- oracles ---- */
 
-/* The task of a class name: "BertForMaskedLM" ends in "ForMaskedLM". */
-static bool task_of_architecture(const char *name, Task *out) {
-    size_t length = strlen(name), best = 0;
-    for (int task = 0; task < TASK_COUNT; task++) {
-        const char *suffix = task_suffix((Task)task);
-        size_t end = strlen(suffix);
-        if (end <= best || end > length || strcmp(name + length - end, suffix) != 0) continue;
-        *out = (Task)task;
-        best = end;
-    }
-    if (length >= 11 && strcmp(name + length - 11, "LMHeadModel") == 0) *out = TASK_CAUSAL_LM;
-    return best > 0;
-}
-
 /* The checkpoint's own program, before any pass, in the reference runtime. */
 static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     InputRequest requests[64];
     Checkpoint *checkpoint = NULL;
     const Manifest *manifest = &check->exported->manifest;
     size_t count = ferry_tensors_count(inputs);
-    ModelRequest request = {.dtype = ferry_dtype_parse(manifest->dtype), .use_cache = true};
+    ModelRequest request = {.architecture = manifest->architecture,
+                            .dtype = ferry_dtype_parse(manifest->dtype),
+                            .use_cache = true};
     if (strcmp(manifest->component, "model") != 0) {
         return error_set(check->error, FERRY_UNSUPPORTED, check->config->against,
                          "the component \"%s\" cannot be compared with a checkpoint: give recorded "
                          "outputs, or nothing",
                          manifest->component);
     }
-    request.has_task = task_of_architecture(manifest->architecture, &request.task);
     if (count > 64)
         return error_set(check->error, FERRY_UNSUPPORTED, "inputs", "more than 64 inputs");
     for (size_t i = 0; i < count; i++) {

@@ -60,6 +60,8 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
                             .component = config->component,
                             .static_cache = config->static_cache,
                             .multi_token = config->multi_token_decode,
+                            .default_inputs =
+                                !config->inputs || ferry_tensors_count(config->inputs) == 0,
                             .ignored_keys = config->ignored_config_keys,
                             .ignored_key_count = config->ignored_config_key_count,
                             .note = config->note,

@@ -32,7 +32,8 @@ static void add_tensors(Checkpoint *cp, Shard *shard, SafeTensor *items, json_t 
 
 static void build(Checkpoint *cp, const Registry *registry) {
     for (int task = -1; task < TASK_COUNT; task++) { /* -1: the class in the configuration */
-        ModelRequest request = {.has_task = task >= 0, .task = task < 0 ? 0 : (Task)task};
+        ModelRequest request = {
+            .has_task = task >= 0, .task = task < 0 ? 0 : (Task)task, .default_inputs = true};
         Program *program = program_new();
         ferry_error error = {0};
         ferry_status status = model_build(cp, registry, &request, NULL, 0, program, &error);

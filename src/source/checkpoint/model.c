@@ -35,19 +35,62 @@ static const CheckpointTensor *find_spelled(Model *m, const char *name) {
     return NULL;
 }
 
-/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
- * or with the prefixes that some heads and fine-tuning tools use. */
+/* What names of the base model begin with: the class's prefix, nothing (as the base class saves it), or
+ * what some heads and fine-tuning tools put there. */
+enum { BASE_PREFIXES = 6 };
+
+static const char *base_prefix(const Model *m, size_t i) {
+    static const char *const others[BASE_PREFIXES - 1] = {
+        "", "model", "transformer", "base_model.model", "base_model.model.model"};
+    return i == 0 ? m->family->base_prefix : others[i - 1];
+}
+
+/* "a.b" of "a" and "b", each of which may be empty. */
+static const char *join_names(Model *m, const char *a, const char *b) {
+    return arena_format(&m->b.program->arena, "%s%s%s", a, *a && *b ? "." : "", b);
+}
+
+/* The tensor called `name` in the present part of the base model. */
 static const CheckpointTensor *find_base(Model *m, const char *name) {
-    const char *const prefixes[] = {
-        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
-        "base_model.model.model"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const char *dot = *prefixes[i] ? "." : "";
-        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
-        const CheckpointTensor *found = find_spelled(m, full);
+    name = join_names(m, m->part_prefix, name);
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, base_prefix(m, i), name));
         if (found) return found;
     }
     return NULL;
+}
+
+/* Has the checkpoint tensors below this prefix in the base model? */
+static bool has_below(Model *m, const char *prefix) {
+    if (!*prefix) return true;
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const char *full =
+            arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
+        size_t length = strlen(full);
+        for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
+            const char *name = m->checkpoint->tensors[t].tensor->name;
+            if (strncmp(name, full, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes) {
+    const ModelPart outer = {m->config, m->config_path, m->part_prefix};
+    const char *prefix = NULL;
+    for (size_t i = 0; prefixes[i]; i++) {
+        prefix = join_names(m, outer.part_prefix, prefixes[i]);
+        if (has_below(m, prefix)) break;
+    }
+    m->part_prefix = prefix;
+    if (key) config_enter(m, key);
+    return outer;
+}
+
+void model_leave(Model *m, ModelPart outer) {
+    m->config = outer.config;
+    m->config_path = outer.config_path;
+    m->part_prefix = outer.part_prefix;
 }
 
 /* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
@@ -107,7 +150,8 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *found = find_base(m, name);
     if (found) return load(m, found, rank, shape);
-    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    const char *part = join_names(m, m->part_prefix, name);
+    return missing(m, join_names(m, m->family->base_prefix, part));
 }
 
 /* The printf-formatted name that the varargs of the callers make. */
@@ -226,6 +270,48 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
 
 /* ---- inputs and outputs ---- */
 
+/* Is this the input `stem` of the part that reads tokens: "input_ids", or "decoder_input_ids"? */
+static bool is_input(const Model *m, const char *name, const char *stem) {
+    size_t length = strlen(m->input_prefix);
+    return strncmp(name, m->input_prefix, length) == 0 && strcmp(name + length, stem) == 0;
+}
+
+static const char *input_name(Model *m, const char *stem) {
+    return arena_format(&m->b.program->arena, "%s%s", m->input_prefix, stem);
+}
+
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+static void adjust_request(const Model *m, InputRequest *input) {
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+        input->rank = 0;
+    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
+        !m->request->multi_token) {
+        input->shape[1] = sym_const(&m->b.program->symbols, 1);
+    }
+}
+
+void model_default_inputs(Model *m, const char *const *names) {
+    bool component = m->request->component != NULL;
+    size_t defaults = 0;
+    if (!m->request->default_inputs) return;
+    while (names[defaults]) defaults++;
+    InputRequest *all = ARENA_ARRAY(&m->b.program->arena, InputRequest, defaults + m->named_count);
+    if (!all) return;
+    for (size_t i = 0; i < defaults; i++) {
+        all[i].name = names[i];
+        all[i].optional = component && strcmp(names[i], "cache") != 0;
+    }
+    m->inputs = all;
+    m->input_count = defaults;
+    for (size_t i = 0; i < m->named_count; i++) {
+        size_t at = 0;
+        while (at < defaults && strcmp(names[at], m->named[i].name) != 0) at++;
+        if (at == defaults) at = m->input_count++;
+        all[at] = m->named[i];
+        if (component) adjust_request(m, &all[at]);
+    }
+}
+
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape) {
     for (size_t i = 0; i < m->input_count; i++) {
@@ -250,15 +336,18 @@ static Value *as_int64(Model *m, Value *x) {
 
 Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
     const Sym *shape[3] = {m->batch, m->sequence, build_dim(&m->b, table, 1)};
-    Value *input_ids = model_input(m, "input_ids", FERRY_I64, 2, shape);
-    Value *embeds = model_input(m, "inputs_embeds", m->dtype, 3, shape);
+    const char *prefix = m->input_prefix;
+    Value *input_ids = model_input(m, input_name(m, "input_ids"), FERRY_I64, 2, shape);
+    Value *embeds = model_input(m, input_name(m, "inputs_embeds"), m->dtype, 3, shape);
     if (input_ids && embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected either input_ids or inputs_embeds as an input, found both");
+                          "expected either %sinput_ids or %sinputs_embeds as an input, found both",
+                          prefix, prefix);
     }
     if (!input_ids && !embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected input_ids or inputs_embeds among the inputs");
+                          "expected %sinput_ids or %sinputs_embeds among the inputs", prefix,
+                          prefix);
     }
     Value *given = input_ids ? input_ids : embeds;
     m->batch = build_dim(&m->b, given, 0);
@@ -268,8 +357,8 @@ Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
 }
 
 Value *model_positions(Model *m) {
-    Value *given =
-        model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    Value *given = model_input(m, input_name(m, "position_ids"), FERRY_I64, 2,
+                               (const Sym *const[]){m->batch, m->sequence});
     if (given) return as_int64(m, given);
     return build_unsqueeze(&m->b, model_slots(m), 0);
 }
@@ -280,8 +369,11 @@ bool model_masks_whole(const Model *m) {
 
 Value *model_padding_mask(Model *m) {
     if (model_masks_whole(m)) return NULL;
-    Value *given = model_input(m, "attention_mask", FERRY_I64, 2,
-                               (const Sym *const[]){m->batch, model_key_count(m)});
+    return model_mask_input(m, input_name(m, "attention_mask"), model_key_count(m));
+}
+
+Value *model_mask_input(Model *m, const char *name, const Sym *keys) {
+    Value *given = model_input(m, name, FERRY_I64, 2, (const Sym *const[]){m->batch, keys});
     if (!given) return NULL;
     return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
 }
@@ -324,18 +416,24 @@ static const char *class_name(Model *m, Task task) {
     return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
 }
 
+/* The task of the class called `name`; of several, one that the family supports. */
 static bool task_of_class(Model *m, const char *name, Task *out) {
+    bool found = false;
     for (int task = 0; task < TASK_COUNT; task++) {
         if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
+        if (!found) *out = (Task)task;
+        found = true;
+        if (!supports(m->family, (Task)task)) continue;
         *out = (Task)task;
-        return true;
+        break;
     }
-    return false;
+    return found;
 }
 
 static void choose_task(Model *m) {
     json_t *classes = config_get(m, "architectures");
-    const char *name = json_string_value(json_array_get(classes, 0));
+    const char *name = m->request->architecture;
+    if (!name) name = json_string_value(json_array_get(classes, 0));
     if (classes && !json_is_array(classes)) {
         build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
                    m->config_path, json_kind(classes));
@@ -377,7 +475,9 @@ static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, siz
         keys[i] = ports[i].name + strlen(keyword) + 1;
         leaves[i] = tree_leaf(arena);
     }
-    return tree_mapping(arena, "builtins.dict", keys, leaves, (uint32_t)count);
+    bool encoded = strcmp(keyword, "encoder_outputs") == 0;
+    const char *type = encoded ? m->encoder_outputs : "builtins.dict";
+    return tree_mapping(arena, type, keys, leaves, (uint32_t)count);
 }
 
 /* The order of the inputs in the program is the order in which they were asked for. */
@@ -468,12 +568,11 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
-/* batch and sequence: as the user's own shape of the main input has them, else symbols of that name. */
-static void name_dimensions(Model *m) {
+void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
         bool main_input =
-            !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
+            is_input(m, input->name, "input_ids") || is_input(m, input->name, "inputs_embeds");
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];
@@ -483,39 +582,17 @@ static void name_dimensions(Model *m) {
     if (model_takes_cache(m) && !m->request->multi_token)
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
-        m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
+        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
-static void adjust_request(const Model *m, InputRequest *input) {
-    if (!strcmp(input->name, "attention_mask") || !strcmp(input->name, "position_ids")) {
-        input->rank = 0;
-    }
-    if (strcmp(input->name, "input_ids") == 0 && input->rank == 2 && model_takes_cache(m) &&
-        !m->request->multi_token) {
-        input->shape[1] = sym_const(&m->b.program->symbols, 1);
-    }
-}
-
-/* The inputs of a component, with the shapes that the user gives some of them. */
-static void merge_inputs(Model *m, InputRequest *given, size_t count) {
+/* What models of text take. */
+static void default_inputs(Model *m) {
     static const char *const whole[] = {"input_ids", "attention_mask", NULL};
-    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
-    const char *const *names = m->request->component ? steps : whole;
-    m->inputs = ARENA_ARRAY(&m->b.program->arena, InputRequest, count + 5);
-    if (!m->inputs) return;
-    for (; *names && (m->request->component || !count); names++) {
-        m->inputs[m->input_count++] =
-            (InputRequest){.name = *names, .optional = m->request->component != NULL};
-    }
-    if (model_takes_cache(m)) m->inputs[m->input_count++] = (InputRequest){.name = "cache"};
-    for (size_t i = 0; i < count; i++) {
-        size_t place = 0;
-        while (place < m->input_count && strcmp(m->inputs[place].name, given[i].name) != 0) place++;
-        if (place == m->input_count) m->input_count++;
-        m->inputs[place] = given[i];
-        if (m->request->component) adjust_request(m, &m->inputs[place]);
-    }
+    static const char *const prefill[] = {"input_ids", "attention_mask", "position_ids", NULL};
+    static const char *const decode[] = {"input_ids", "attention_mask", "position_ids", "cache",
+                                         NULL};
+    const char *const *steps = model_takes_cache(m) ? decode : prefill;
+    model_default_inputs(m, m->request->component ? steps : whole);
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
@@ -527,12 +604,15 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                .checkpoint = checkpoint,
                .family = family,
                .request = request,
-               .config = checkpoint->config,
-               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint)};
-    merge_inputs(&m, inputs, input_count);
-    if (!m.inputs) return error_memory(error, checkpoint->directory, 0);
-    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
-    name_dimensions(&m);
+               .part_prefix = "",
+               .input_prefix = "",
+               .cache_name = "cache",
+               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
+               .inputs = inputs,
+               .input_count = input_count,
+               .named = inputs,
+               .named_count = input_count};
+    config_start(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
@@ -543,13 +623,15 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                    "%s does not generate: ask for the task text-generation",
                    program->architecture);
     }
+    default_inputs(&m);
+    model_name_dimensions(&m);
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
-    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    config_end(&m);
+    if (m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);
-    map_free(&m.config_used);
     map_free(&m.weights);
     return status;
 }
