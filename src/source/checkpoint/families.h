@@ -8,6 +8,10 @@ extern const Family decoder_families[]; /* decoder.c: rotary positions */
 extern const Family gpt_families[];     /* gpt.c: gpt2, gpt_neox, bloom, falcon, opt, ... */
 extern const Family encoder_families[]; /* bert.c: bert and its relatives, modernbert */
 
+extern const Family t5_families[];      /* t5.c: t5, mt5 */
+extern const Family bart_families[];    /* bart.c: bart, mbart, marian, pegasus, m2m_100 */
+extern const Family whisper_families[]; /* whisper.c */
+
 /* The registered model type that is most like a misspelt or unknown one. */
 const char *families_nearest(const Registry *registry, const char *wanted);
 

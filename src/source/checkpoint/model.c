@@ -245,17 +245,21 @@ static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
 }
 
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
-    if (!build_ok(&m->b)) return &m->b.poison;
-    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     bool denied =
         config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
-    if (!own && denied) {
+    if (build_ok(&m->b) && !find_head(m, name) && denied) {
         return build_fail(
             &m->b, FERRY_BAD_FORMAT,
             "%s: \"tie_word_embeddings\" is false, but the weight \"%s\" is in none of "
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
+    return model_tied_weight(m, name, tied);
+}
+
+Value *model_tied_weight(Model *m, const char *name, Value *tied) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
     if (same_content(own, shared)) return tied;
@@ -406,6 +410,7 @@ static const char *class_name(Model *m, Task task) {
         const char *name;
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
+        {"marian", TASK_TEXT_TO_TEXT, "MarianMTModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };

@@ -192,6 +192,9 @@ Value *model_head_layer_norm(Model *m, Value *x, bool bias, double eps, const ch
  * that they are tied. Absent and tie_word_embeddings false is an error. */
 Value *model_output_embedding(Model *m, const char *name, Value *tied);
 
+/* The same, where absence always means tied. */
+Value *model_tied_weight(Model *m, const char *name, Value *tied);
+
 /* ---- inputs, outputs, structure ---- */
 
 /* The inputs (ending with NULL) of a program for which the user names none: before any other. Without
