@@ -2,12 +2,14 @@
 #include "source/checkpoint/bart.h"
 #include "source/checkpoint/families.h"
 
-/* Of other classes than the ones here, of training, and of generation. */
+/* Of other classes than the ones here, of training, and of generation; and of the stack that a component
+ * does not have. */
 static const char *const ignored[] = {
     "apply_spec_augment",    "classifier_proj_size",   "forced_decoder_ids",
     "mask_feature_length",   "mask_feature_min_masks", "mask_feature_prob",
     "mask_time_length",      "mask_time_min_masks",    "mask_time_prob",
-    "median_filter_width",   "use_weighted_layer_sum",
+    "max_target_positions",  "median_filter_width",    "num_mel_bins",
+    "use_weighted_layer_sum",
 };
 
 /* A convolution over time with a kernel of three, then GELU: [batch, width, length]. */
