@@ -182,8 +182,7 @@ static int run_export(int argc, char **argv) {
          "sample inputs (.safetensors, .npz): the inputs of the program,\n"
          "with their sizes unless --dynamic is given"},
         {0, "task", "TASK", OPTION_STRING, &args.task,
-         "feature-extraction, text-generation, fill-mask,\n"
-         "text-classification, token-classification, question-answering;\n"
+         "one of those that `ferry models` lists for the model type;\n"
          "default: the class that config.json names"},
         {0, "generation", NULL, OPTION_FLAG, &args.generation,
          "split into the components that generation runs, such as prefill\n"

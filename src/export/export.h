@@ -34,6 +34,8 @@ typedef struct Manifest {
     const char *dtype;        /* "float32" */
     ferry_port *inputs, *outputs;
     size_t input_count, output_count;
+    int64_t static_cache; /* length of the caches; 0: they grow */
+    bool stateful;        /* the program keeps caches from run to run */
     json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
     json_t *json;   /* the document; owned */
 } Manifest;

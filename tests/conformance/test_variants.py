@@ -18,10 +18,16 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
+PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "vision": 1}
 CACHE = support.ROOT / "build/conformance/variants"
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
-SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
+SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {
+    "TextModelWithProjection": "text-embedding",
+    "VisionModelWithProjection": "image-embedding",
+    "TextModel": "text-feature-extraction",
+    "VisionModel": "image-feature-extraction",
+    "ForImageClassification": "image-classification",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
     "Model": "feature-extraction",
@@ -107,7 +113,8 @@ def test_outputs(tmp_path, name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusal(tmp_path, name):
-    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", status=None)
+    options = FACTS[name].get("options", ())
+    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", *options, status=None)
     assert done.returncode in (5, 6) and FACTS[name]["error"] in done.stderr
     assert not (tmp_path / "export").exists()
 

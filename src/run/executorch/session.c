@@ -94,6 +94,7 @@ ferry_status executorch_open(ExecuTorch *runtime, const char *path, const ExecuT
 
 void executorch_close(ExecuTorchSession *session) {
     if (!session) return;
+    executorch_forget(session);
     if (session->method) session->runtime->api.close(session->method);
     arena_free(&session->arena);
     free(session);
@@ -107,7 +108,12 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index,
     const EtTensor *declared = &session->inputs[index];
     const char *name = session->names.inputs[index];
     const ferry_tensor *tensor;
-    TRY(inputs_find(inputs, name, pte_dtype_of(declared->dtype), &tensor, error));
+    EtCarry *carry = et_carry_of_input(session, index);
+    if (!carry || !carry->started || ferry_tensors_find(inputs, name)) {
+        TRY(inputs_find(inputs, name, pte_dtype_of(declared->dtype), &tensor, error));
+        if (carry) TRY(et_carry_start(session, carry, tensor, error));
+    }
+    if (carry) tensor = &carry->held;
     if (tensor->rank != declared->rank) {
         return error_set(error, FERRY_INVALID_ARGUMENT, name, "expected rank %u, found rank %zu",
                          declared->rank, tensor->rank);
@@ -134,8 +140,9 @@ static ferry_status bind_output(ExecuTorchSession *session, uint32_t index, Aren
     const ExecuTorch *runtime = session->runtime;
     const EtTensor *declared = &session->outputs[index];
     const char *name = session->names.outputs[index];
+    const EtCarry *carry = et_carry_of_output(session, index);
     if (declared->planned) return FERRY_OK;
-    void *room = arena_alloc(arena, declared->bytes);
+    void *room = carry ? et_carry_room(carry) : arena_alloc(arena, declared->bytes);
     if (!room) return error_memory(error, name, declared->bytes);
     return et_check(runtime,
                     runtime->api.bind_output(session->method, index, room, declared->bytes), name,
@@ -152,6 +159,8 @@ static ferry_status copy_output(ExecuTorchSession *session, uint32_t index, ferr
     TRY(et_check(runtime, runtime->api.output(session->method, index, &found), name,
                  "cannot read the output", error));
     TRY(check_tensor(session, &found, name, error));
+    EtCarry *carry = et_carry_of_output(session, index);
+    if (carry) return et_carry_take(carry, &found, name, error);
     for (uint32_t d = 0; d < found.rank; d++) shape[d] = found.sizes[d];
     TRY(ferry_tensors_add(outputs, name, pte_dtype_of(found.dtype), found.rank, shape, &tensor,
                           error));

@@ -120,23 +120,36 @@ static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
     buffer_free(&text);
 }
 
-/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
-static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+/* What the file has; NULL after a failure. */
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *found, uint32_t rank,
+                                 const int64_t *shape) {
     const SafeTensor *tensor = found->tensor;
-    if (!build_ok(&m->b)) return &m->b.poison;
+    if (!build_ok(&m->b)) return NULL;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
         wrong_shape(m, found, rank, shape);
-        return &m->b.poison;
+        return NULL;
     }
-    Value *value = map_find(&m->weights, tensor->name);
-    if (value) return value;
-    Program *program = m->b.program;
-    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
-                                       tensor->dtype, rank, shape);
-    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
+    const Recipe *recipe = recipe_file(&m->b.program->arena, &found->shard->tensors.file,
+                                       tensor->offset, tensor->dtype, rank, shape);
+    if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return recipe;
+}
+
+static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    Value *value = program_weight(m->b.program, VALUE_PARAMETER, name, recipe);
     if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
-    map_put(&m->weights, tensor->name, value);
+    return ferry_dtype_is_float(value->dtype) ? build_to(&m->b, value, dtype) : value;
+}
+
+/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
+static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+    const Recipe *recipe = read_tensor(m, found, rank, shape);
+    if (!recipe) return &m->b.poison;
+    Value *value = map_find(&m->weights, found->tensor->name);
+    if (value) return value;
+    value = made_weight(m, recipe, m->dtype, found->tensor->name);
+    map_put(&m->weights, found->tensor->name, value);
     return value;
 }
 
@@ -164,6 +177,21 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
 Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, rank, shape, name);
+}
+
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    if (!build_ok(&m->b)) return NULL;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return read_tensor(m, found, rank, shape);
+    missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    return NULL;
+}
+
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    name = arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name);
+    return made_weight(m, recipe, dtype, name);
 }
 
 Value *model_vector(Model *m, int64_t size, const char *name, ...) {
@@ -284,38 +312,6 @@ static const char *input_name(Model *m, const char *stem) {
     return arena_format(&m->b.program->arena, "%s%s", m->input_prefix, stem);
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
-static void adjust_request(const Model *m, InputRequest *input) {
-    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
-        input->rank = 0;
-    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
-        !m->request->multi_token) {
-        input->shape[1] = sym_const(&m->b.program->symbols, 1);
-    }
-}
-
-void model_default_inputs(Model *m, const char *const *names) {
-    bool component = m->request->component != NULL;
-    size_t defaults = 0;
-    if (!m->request->default_inputs) return;
-    while (names[defaults]) defaults++;
-    InputRequest *all = ARENA_ARRAY(&m->b.program->arena, InputRequest, defaults + m->named_count);
-    if (!all) return;
-    for (size_t i = 0; i < defaults; i++) {
-        all[i].name = names[i];
-        all[i].optional = component && strcmp(names[i], "cache") != 0;
-    }
-    m->inputs = all;
-    m->input_count = defaults;
-    for (size_t i = 0; i < m->named_count; i++) {
-        size_t at = 0;
-        while (at < defaults && strcmp(names[at], m->named[i].name) != 0) at++;
-        if (at == defaults) at = m->input_count++;
-        all[at] = m->named[i];
-        if (component) adjust_request(m, &all[at]);
-    }
-}
-
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape) {
     for (size_t i = 0; i < m->input_count; i++) {
@@ -387,7 +383,8 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    bool whole = strchr(type, '.') != NULL;
+    const char *full = whole ? type : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 
@@ -412,6 +409,12 @@ static const char *class_name(Model *m, Task task) {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
         {"marian", TASK_TEXT_TO_TEXT, "MarianMTModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
+        {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
+        {"clip_text_model", TASK_FEATURES, "CLIPTextModel"},
+        {"clip_vision_model", TASK_FEATURES, "CLIPVisionModel"},
+        {"siglip_text_model", TASK_FEATURES, "SiglipTextModel"},
+        {"siglip_vision_model", TASK_FEATURES, "SiglipVisionModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
@@ -498,7 +501,8 @@ static void order_inputs(Model *m) {
         for (size_t j = next; j < program->inputs.count; j++) {
             Port port = program->inputs.items[j];
             if (!is_leaf_of(port.name, keyword)) continue;
-            for (size_t k = j; k > next; k--) program->inputs.items[k] = program->inputs.items[k - 1];
+            for (size_t k = j; k > next; k--)
+                program->inputs.items[k] = program->inputs.items[k - 1];
             program->inputs.items[next++] = port;
         }
         if (next == first && m->inputs[i].optional) continue;
@@ -590,19 +594,59 @@ void model_name_dimensions(Model *m) {
         m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
 }
 
-/* What models of text take. */
-static void default_inputs(Model *m) {
-    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
-    static const char *const prefill[] = {"input_ids", "attention_mask", "position_ids", NULL};
-    static const char *const decode[] = {"input_ids", "attention_mask", "position_ids", "cache",
-                                         NULL};
-    const char *const *steps = model_takes_cache(m) ? decode : prefill;
-    model_default_inputs(m, m->request->component ? steps : whole);
+static size_t string_count(const char *const *strings) {
+    size_t count = 0;
+    while (strings[count]) count++;
+    return count;
+}
+
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+static void adjust_request(const Model *m, InputRequest *input) {
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+        input->rank = 0;
+    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
+        !m->request->multi_token) {
+        input->shape[1] = sym_const(&m->b.program->symbols, 1);
+    }
+}
+
+/* The inputs called `names`, unless the user gives samples of a whole model, and then those that the
+ * user names; where both name one, it has the user's shape. */
+static void merge_inputs(Model *m, const char *const *names, bool optional) {
+    size_t count = 0;
+    bool component = m->request->component != NULL;
+    if (!component && !m->request->default_inputs) names += string_count(names);
+    m->inputs =
+        ARENA_ARRAY(&m->b.program->arena, InputRequest, string_count(names) + m->named_count + 1);
+    if (!m->inputs) {
+        build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+        return;
+    }
+    for (; *names; names++)
+        m->inputs[count++] = (InputRequest){.name = *names, .optional = optional};
+    if (model_takes_cache(m)) m->inputs[count++] = (InputRequest){.name = "cache"};
+    for (size_t i = 0; i < m->named_count; i++) {
+        size_t place = 0;
+        while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
+        if (place == count) count++;
+        m->inputs[place] = m->named[i];
+        if (component) adjust_request(m, &m->inputs[place]);
+    }
+    m->input_count = count;
+}
+
+void model_default_inputs(Model *m, const char *const *names) {
+    merge_inputs(m, names, false);
+    if (!m->request->component || !m->inputs) return;
+    /* what is named may be for other components */
+    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
+    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
+    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
@@ -613,11 +657,11 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                .input_prefix = "",
                .cache_name = "cache",
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
-               .inputs = inputs,
-               .input_count = input_count,
                .named = inputs,
                .named_count = input_count};
     config_start(&m);
+    merge_inputs(&m, request->component ? steps : whole, request->component != NULL);
+    model_name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
@@ -625,11 +669,8 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
     check_component(&m, registry);
     if (request->component && !family->components && m.task != TASK_CAUSAL_LM) {
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
-                   "%s does not generate: ask for the task text-generation",
-                   program->architecture);
+                   "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    default_inputs(&m);
-    model_name_dimensions(&m);
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);

@@ -44,7 +44,8 @@ typedef struct Family {
     void (*build)(Model *model);
     unsigned tasks;     /* bit per Task */
     const void *traits; /* the family's own description of this model type; may be NULL */
-    const char *const *components; /* of a generation split, with NULL behind the last; NULL: prefill
+    const char *const
+        *components; /* of a generation split, with NULL behind the last; NULL: prefill
                                       and decode, where there is text generation */
 } Family;
 
@@ -66,10 +67,10 @@ typedef struct ModelRequest {
     const char *architecture; /* the class; NULL: the one in config.json */
     ferry_dtype dtype; /* of the computation; FERRY_DTYPE_NONE: that of the checkpoint's weights */
     bool use_cache;    /* decoders return their keys and values, when the config says so too */
+    bool default_inputs;   /* those of the family, besides the ones that are named */
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
-    bool default_inputs;             /* those of the family, besides the ones that are named */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
     ModelNote note; /* may be NULL */
@@ -96,10 +97,10 @@ struct ferry_family_model {
     size_t named_count;
     Map weights; /* checkpoint name -> Value in the dtype of the computation */
     const Sym *batch, *sequence;
-    bool masks_by_type; /* with a static cache, layers of each type have a mask of their own */
-    bool masks_keys;    /* with a static cache, attention_mask is [batch, keys] all the same */
-    Value *slots;       /* model_slots */
-    const char *input_prefix; /* of input_ids, attention_mask, ... of the part that is built: "" or "decoder_" */
+    bool masks_by_type;     /* with a static cache, layers of each type have a mask of their own */
+    bool masks_keys;        /* with a static cache, attention_mask is [batch, keys] all the same */
+    Value *slots;           /* model_slots */
+    const char *input_prefix; /* of input_ids and so on of the part that is built: "" or "decoder_" */
     const char *cache_name;   /* of the cache that model_join_cache means */
     const char *encoder_outputs; /* the class that the input of this name is, where there is one */
     const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
@@ -161,6 +162,13 @@ void model_leave(Model *m, ModelPart outer);
 
 /* A tensor of the base model, of exactly this shape; `name` is printf-formatted. */
 Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The same as it is in the file, to be taken apart and put together; NULL after a failure. What is made
+ * of it becomes a value in the dtype of the computation (or in `dtype`) with model_made_weight. */
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Short forms for the common ranks. */
@@ -229,8 +237,8 @@ bool model_masks_whole(const Model *m);
 /* Say something to the user. */
 void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The outputs so far are the fields of the ModelOutput class `type` (without its module, such as
- * "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
+/* The outputs so far are the fields of the ModelOutput class `type` (with its module, or without when that
+ * is modeling_outputs: "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
  * NULL there is a plain tensor. */
 void model_output_tree(Model *m, const char *type, const char *const *keys,
                        const Tree *const *trees, uint32_t count);

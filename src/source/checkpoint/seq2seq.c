@@ -32,14 +32,13 @@ static bool is_step(const Seq2Seq *s) {
 
 static void default_inputs(Seq2Seq *s) {
     Model *m = s->m;
-    const char *names[7] = {0};
+    const char *names[6] = {0};
     int count = 0;
     if (seq2seq_has_encoder(s)) names[count++] = s->main_input;
     if (s->masked) names[count++] = "attention_mask";
     if (!seq2seq_is_encoder(s)) names[count++] = "decoder_input_ids";
     if (model_masks_whole(m)) names[count++] = "decoder_attention_mask";
     if (is_step(s)) names[count++] = "encoder_outputs";
-    if (model_takes_cache(m)) names[count++] = "cache";
     model_default_inputs(m, names);
 }
 
