@@ -107,6 +107,7 @@ struct Save {
     size_t count;
     const char *stale[SAVE_MAX_FILES]; /* what an earlier export may have left and this one has not */
     size_t stale_count;
+    SharedWeights shared; /* between components */
     ferry_export_sizes sizes;
     ferry_error *error;
 };
