@@ -173,6 +173,10 @@ ferry_status samples_make(const ferry_exported *exported, int round, ferry_tenso
 
 /* ---- run.c ---- */
 
+/* The keyword of the model that an input or output of the graph is: "cache.layers.0.keys" for
+ * "input.cache.layers.0.keys", which is called so where there is an output of that keyword too. */
+const char *port_keyword(const char *name);
+
 /* True when the runtime of this name takes exports of this format. */
 bool runtime_takes(const char *runtime, const char *format);
 
