@@ -14,10 +14,14 @@
 #include "target/onnx/onnx.h"
 #include <ferry/ferry.h>
 
-/* An opened source: one of a checkpoint and a torch.export program. */
+/* An opened source: a checkpoint, a torch.export program, or the programs of a generation split, each a
+ * source of its own. */
 struct ferry_model {
     Checkpoint *checkpoint;
     Pt2 *pt2;
+    ferry_model **components;
+    const char **component_names;
+    size_t component_count;
     const char *directory; /* where config.json may be, unless it is told by a GGUF file */
     ferry_weight *weights;
     size_t weight_count;
@@ -67,6 +71,12 @@ struct ferry_exported {
     ExecuTorch *executorch;
     ExecuTorchSession *executorch_session;
 };
+
+/* ---- model.c ---- */
+
+/* The source of the component called `name` (NULL: of the only one). */
+ferry_status model_component(ferry_model *model, const char *name, ferry_model **out,
+                             ferry_error *error);
 
 /* ---- target.c ---- */
 

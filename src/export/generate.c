@@ -195,6 +195,29 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
     return FERRY_OK;
 }
 
+/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
+static bool knows_padding(const Step *step) {
+    const StepPort *port;
+    bool masks = false, masks_keys = false, states = false;
+    if (!step) return true;
+    for (size_t i = 0; (port = step_input(step, i)); i++) {
+        bool mask = strstr(port->keyword, "attention_mask") != NULL;
+        masks |= mask;
+        masks_keys |= mask && port->port->rank == 2;
+        states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
+    }
+    return masks_keys || (masks && !states);
+}
+
+static ferry_status check_padding(const Generator *g) {
+    bool padded = false;
+    for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
+    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
+                     "the program was traced without a mask for padding: give prompts of the same "
+                     "length");
+}
+
 static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     const ferry_tensor *ids = ferry_tensors_find(inputs, "input_ids");
     const ferry_tensor *mask = ferry_tensors_find(inputs, "attention_mask");
@@ -223,7 +246,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     g->feed.capacity = g->limit;
     g->feed.tokens = g->tokens;
     g->feed.valid = g->valid;
-    return FERRY_OK;
+    return check_padding(g);
 }
 
 /* ---- steps ---- */
