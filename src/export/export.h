@@ -40,6 +40,7 @@ typedef struct Manifest {
     size_t input_count, output_count;
     int64_t static_cache; /* length of the caches; 0: they grow */
     bool stateful;        /* the program keeps caches from run to run */
+    bool counted;         /* the caches that it goes on from are static */
     json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
     json_t *json;   /* the document; owned */
 } Manifest;

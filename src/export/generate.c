@@ -186,12 +186,8 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
                          (long long)(g->limit - 1));
     }
     /* A static cache of any length is as long as it must be. */
-    if (!cache) {
-        const StepPort *port;
-        for (size_t i = 0; g->decode && (port = step_input(g->decode, i)); i++) {
-            if (strstr(port->keyword, "cumulative_length")) g->feed.cache_length = g->limit - 1;
-        }
-    }
+    bool counted = g->decode && step_component(g->decode)->manifest.counted;
+    if (!cache && counted) g->feed.cache_length = g->limit - 1;
     return FERRY_OK;
 }
 
