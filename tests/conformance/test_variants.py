@@ -25,6 +25,7 @@ SCRIPTS = {
     HERE / "make_encoders.py": 1,
     HERE / "make_gpt.py": 1,
     HERE / "make_vision.py": 1,
+    HERE / "make_multimodal.py": 1,
 }
 TASKS = {
     "TextModelWithProjection": "text-embedding",
@@ -96,16 +97,18 @@ def open_session(model):
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_outputs(tmp_path, name):
     source, target, facts = CHECKPOINTS / name, tmp_path / "export", FACTS[name]
-    options = (*task(source, facts["class"]), *facts.get("options", ()))
-    inputs = source / "inputs.safetensors"
-    ferry("export", source, "-o", target, "--inputs", inputs, "--dynamic", *options)
+    options, component = facts.get("options", ()), facts.get("component", "model")
+    if component == "model":
+        inputs = source / "inputs.safetensors"
+        options = (*options, *task(source, facts["class"]), "--inputs", inputs, "--dynamic")
+    ferry("export", source, "-o", target, *options)
 
     manifest = (target / "export.json").read_text()
-    metadata = json.loads(manifest)["components"]["model"]["metadata"]
+    metadata = json.loads(manifest)["components"][component]["metadata"]
     assert metadata["architecture"] == facts["class"]
     assert facts["output_class"] in manifest
 
-    session = open_session(target / "model.onnx")
+    session = open_session(target / f"{component}.onnx")
     outputs = [output.name for output in session.get_outputs()]
     for prefix in ("", "second_"):
         inputs = source / f"{prefix}inputs.safetensors"
