@@ -184,8 +184,7 @@ void config_check_unread(Model *m) {
 /* ---- the file and its parts ---- */
 
 void config_start(Model *m) {
-    Arena *arena = &m->b.program->arena;
-    m->config_path = path_join(arena, m->checkpoint->directory, "config.json");
+    m->config_path = m->checkpoint->config_path;
     m->config = add_scope(m, m->checkpoint->config, m->config_path);
 }
 

@@ -68,7 +68,7 @@ static bool has_below(Model *m, const char *prefix) {
             arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
         size_t length = strlen(full);
         for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
-            const char *name = m->checkpoint->tensors[t].tensor->name;
+            const char *name = m->checkpoint->tensors[t].name;
             if (strncmp(name, full, length) == 0) return true;
         }
     }
@@ -111,32 +111,43 @@ static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
 static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
                         const int64_t *shape) {
     Buffer text = {0};
-    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
-                  found->shard->name, found->tensor->name);
+    buffer_format(&text, "%s: tensor \"%s\": expected the shape ", found->shard->file.path,
+                  found->name);
     print_sizes(&text, rank, shape);
     buffer_text(&text, ", found ");
-    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    print_sizes(&text, found->rank, found->shape);
     build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
     buffer_free(&text);
 }
 
+/* What the file has; NULL after a failure. */
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *tensor, uint32_t rank,
+                                 const int64_t *shape) {
+    if (!build_ok(&m->b)) return NULL;
+    if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
+        wrong_shape(m, tensor, rank, shape);
+        return NULL;
+    }
+    const Recipe *recipe = checkpoint_recipe(&m->b.program->arena, tensor);
+    if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return recipe;
+}
+
+static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    Value *value = program_weight(m->b.program, VALUE_PARAMETER, name, recipe);
+    if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return ferry_dtype_is_float(value->dtype) ? build_to(&m->b, value, dtype) : value;
+}
+
 /* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
 static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
-    const SafeTensor *tensor = found->tensor;
-    if (!build_ok(&m->b)) return &m->b.poison;
-    if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
-        wrong_shape(m, found, rank, shape);
-        return &m->b.poison;
-    }
-    Value *value = map_find(&m->weights, tensor->name);
+    const Recipe *recipe = read_tensor(m, found, rank, shape);
+    if (!recipe) return &m->b.poison;
+    Value *value = map_find(&m->weights, found->name);
     if (value) return value;
-    Program *program = m->b.program;
-    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
-                                       tensor->dtype, rank, shape);
-    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
-    if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
-    map_put(&m->weights, tensor->name, value);
+    value = made_weight(m, recipe, m->dtype, found->name);
+    map_put(&m->weights, found->name, value);
     return value;
 }
 
@@ -166,6 +177,21 @@ Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *n
     return base_weight(m, rank, shape, name);
 }
 
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    if (!build_ok(&m->b)) return NULL;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return read_tensor(m, found, rank, shape);
+    missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    return NULL;
+}
+
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    name = arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name);
+    return made_weight(m, recipe, dtype, name);
+}
+
 Value *model_vector(Model *m, int64_t size, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, 1, &size, name);
@@ -179,8 +205,7 @@ Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, .
 int64_t model_size(Model *m, uint32_t dim, const char *name) {
     if (!build_ok(&m->b)) return 1;
     const CheckpointTensor *found = find_base(m, name);
-    if (found && dim < found->tensor->rank && found->tensor->shape[dim] > 0)
-        return found->tensor->shape[dim];
+    if (found && dim < found->rank && found->shape[dim] > 0) return found->shape[dim];
     missing(m, join_names(m, m->part_prefix, name));
     return 1;
 }
@@ -238,21 +263,6 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-/* Compares in blocks, so that two large tensors are not in memory at once. */
-static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    const uint64_t block = 1 << 22, size = a->tensor->size;
-    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
-    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
-    for (uint64_t i = 0; i < size && same; i += block) {
-        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
-        uint64_t length = size - i < block ? size - i : block;
-        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
-        file_forget(left, from, length);
-        file_forget(right, to, length);
-    }
-    return same;
-}
-
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
@@ -265,9 +275,9 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
-    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) return tied;
+    if (checkpoint_same(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "
