@@ -186,6 +186,7 @@ const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t co
         const Recipe *item = items[i] ? recipe_unsqueeze(arena, items[i], 0) : NULL;
         if (!item || item->parts[0].dtype != items[0]->parts[0].dtype) return NULL;
         if (i == 0) result = *item;
+        if (item->rank != result.rank || item->dtype != result.dtype) return NULL;
         if (memcmp(item->shape, result.shape, item->rank * sizeof *item->shape) != 0) return NULL;
         parts[i] = item->parts[0];
     }
