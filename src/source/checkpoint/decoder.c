@@ -119,7 +119,7 @@ static void read_options(Decoder *d) {
         d->block = BLOCK_PARALLEL;
     }
     d->qk_norm = traits->qk_norm == QK_SHARED || traits->qk_norm == QK_PROJECTION;
-    if (traits->qk_norm == QK_MATRIX) d->qk_norm = config_bool_or(m, "use_qk_norm", false);
+    if (traits->qk_norm == QK_MATRIX || traits->qk_norm == QK_OPTION) d->qk_norm = config_bool_or(m, "use_qk_norm", false);
     if (traits->qk_norm == QK_LIST) d->qk_norm = config_bool_or(m, "qk_layernorm", false);
     d->scale = traits->multipliers ? config_float_or(m, "attention_multiplier", 1) : head_scale;
     if (traits->query_scalar) {
@@ -453,6 +453,17 @@ static const DecoderTraits deepseek_v3 = {LLAMA_LIKE,
                                           .max_length = 4096,
                                           .latent = true,
                                           .experts = &deepseek_experts};
+static const DecoderTraits glm4_moe = {.activation_key = "hidden_act",
+                                       .activation = "silu",
+                                       .eps_key = "rms_norm_eps",
+                                       .eps = 1e-5,
+                                       .bias_key = "attention_bias",
+                                       .qk_norm = QK_OPTION,
+                                       .kv_heads = 8,
+                                       .max_length = 131072,
+                                       .theta = 10000,
+                                       .partial = 0.5,
+                                       .experts = &glm4_experts};
 
 enum {
     BASE = 1u << TASK_FEATURES | 1u << TASK_CAUSAL_LM,
@@ -482,6 +493,7 @@ const Family decoder_families[] = {
      &qwen3_moe, NULL},
     {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss, NULL},
     {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3, NULL},
+    {"glm4_moe", "Glm4Moe", "model", build_decoder, BASE, &glm4_moe, NULL},
     {"cohere", "Cohere", "model", build_decoder, BASE, &cohere, NULL},
     {0},
 };

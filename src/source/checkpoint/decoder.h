@@ -14,6 +14,7 @@ typedef enum NormKind {
 
 typedef enum QkNorm {
     QK_NONE,
+    QK_OPTION,     /* the same as the next, when use_qk_norm */
     QK_SHARED,     /* one norm of head size for all heads: q_norm.weight [size] */
     QK_PROJECTION, /* one norm over the whole projection: q_norm.weight [heads * size] */
     QK_MATRIX,     /* LayerNorm per head: q_norm.weight [heads, size], when use_qk_norm */

@@ -45,7 +45,7 @@ static Value *per_head_weight(Decoder *d, int64_t layer, const char *which, int6
 /* Norms of queries or keys; `x` is [batch, heads, sequence, size]. */
 static Value *norm_heads(Decoder *d, Value *x, int64_t layer, const char *which, int64_t heads) {
     if (!d->qk_norm || d->traits->qk_norm == QK_PROJECTION) return x;
-    if (d->traits->qk_norm == QK_SHARED) {
+    if (d->traits->qk_norm == QK_SHARED || d->traits->qk_norm == QK_OPTION) {
         Value *weight = model_vector(d->m, d->head_dim, "layers.%lld.self_attn.%s_norm.weight",
                                      (long long)layer, which);
         return apply_norm(d, x, weight, NULL);

@@ -46,18 +46,16 @@ const ExpertTraits gpt_oss_experts = {.router = ROUTER_CHOSEN,
                                       .module = "mlp",
                                       .router_name = "router",
                                       .clamped = true};
-const ExpertTraits deepseek_experts = {.router = ROUTER_SIGMOID,
-                                       .shared = SHARED_PLAIN,
-                                       .sparse = SPARSE_LATER,
-                                       .count_keys = {"n_routed_experts", "num_local_experts"},
-                                       .count = 256,
-                                       .chosen = 8,
-                                       .size = 2048,
-                                       .normalize_key = "norm_topk_prob",
-                                       .normalize = true,
-                                       .module = "mlp",
-                                       .router_name = "gate",
-                                       .names = {SEPARATE}};
+#define DEEPSEEK_LIKE                                                                              \
+    .router = ROUTER_SIGMOID, .shared = SHARED_PLAIN, .sparse = SPARSE_LATER,                      \
+    .count_keys = {"n_routed_experts", "num_local_experts"}, .chosen = 8,                          \
+    .normalize_key = "norm_topk_prob", .normalize = true, .module = "mlp", .router_name = "gate",  \
+    .names = {SEPARATE}
+
+const ExpertTraits deepseek_experts = {DEEPSEEK_LIKE,      .count = 256, .size = 2048,  .groups = 8,
+                                       .chosen_groups = 4, .dense = 3,   .factor = 2.5};
+const ExpertTraits glm4_experts = {DEEPSEEK_LIKE,      .count = 128, .size = 1408, .groups = 1,
+                                   .chosen_groups = 1, .dense = 1,   .factor = 1};
 
 static bool is_listed(json_t *list, int64_t number) {
     size_t index;
@@ -69,8 +67,9 @@ static bool is_listed(json_t *list, int64_t number) {
 }
 
 /* Which layers have experts. */
-static void read_sparse(Decoder *d, SparseRule rule) {
+static void read_sparse(Decoder *d) {
     Model *m = d->m;
+    SparseRule rule = d->traits->experts->sparse;
     Experts *experts = d->experts;
     int64_t step = 1, first = 0;
     json_t *dense = NULL;
@@ -78,7 +77,7 @@ static void read_sparse(Decoder *d, SparseRule rule) {
         step = config_size_or(m, "decoder_sparse_step", 1);
         dense = config_get(m, "mlp_only_layers");
     }
-    if (rule == SPARSE_LATER) first = config_int_or(m, "first_k_dense_replace", 3);
+    if (rule == SPARSE_LATER) first = config_int_or(m, "first_k_dense_replace", d->traits->experts->dense);
     for (int64_t i = 0; i < d->layers; i++)
         experts->sparse[i] = i >= first && (i + 1) % step == 0 && !is_listed(dense, i);
 }
@@ -87,9 +86,10 @@ static void read_sparse(Decoder *d, SparseRule rule) {
 static void read_groups(Decoder *d) {
     Model *m = d->m;
     Experts *experts = d->experts;
-    experts->factor = config_float_or(m, "routed_scaling_factor", 2.5);
-    experts->groups = config_size_or(m, "n_group", 8);
-    experts->chosen_groups = config_size_or(m, "topk_group", 4);
+    const ExpertTraits *traits = d->traits->experts;
+    experts->factor = config_float_or(m, "routed_scaling_factor", traits->factor);
+    experts->groups = config_size_or(m, "n_group", traits->groups);
+    experts->chosen_groups = config_size_or(m, "topk_group", traits->chosen_groups);
     config_require_string(m, "topk_method", "noaux_tc");
     config_require_string(m, "scoring_func", "sigmoid");
     config_accept(m, "moe_layer_freq"); /* the class looks at first_k_dense_replace alone */
@@ -144,7 +144,7 @@ void experts_read(Decoder *d) {
         experts->chosen = experts->count;
     }
     config_require_bool(m, "output_router_logits", false);
-    read_sparse(d, traits->sparse);
+    read_sparse(d);
     if (traits->router == ROUTER_SIGMOID) read_groups(d);
 }
 

@@ -31,6 +31,9 @@ typedef struct ExpertTraits {
     const char *count_keys[2]; /* the second is another spelling; may be NULL */
     int64_t count, chosen;     /* defaults of the number of experts and of num_experts_per_tok */
     int64_t size;              /* default of moe_intermediate_size; 0: it is intermediate_size */
+    int64_t dense;             /* default of first_k_dense_replace */
+    int64_t groups, chosen_groups; /* defaults of n_group and topk_group, */
+    double factor;                 /* and of routed_scaling_factor */
     int64_t shared_size;       /* default of shared_expert_intermediate_size */
     const char *normalize_key; /* whether the weights are divided by their sum; NULL: always */
     bool normalize;            /* default of that */
@@ -41,7 +44,8 @@ typedef struct ExpertTraits {
 } ExpertTraits;
 
 extern const ExpertTraits mixtral_experts, qwen2_experts, qwen3_experts, gpt_oss_experts,
-    deepseek_experts;
+    deepseek_experts,
+    glm4_experts;
 
 /* What the configuration says. */
 typedef struct Experts {
