@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *save_sibling(Save *save, const char *from, const char *ending) {
@@ -33,26 +32,6 @@ ferry_status save_link(Save *save, const char *name, const MappedFile *file) {
     return FERRY_OK;
 }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat left, right;
-    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
-           left.st_ino == right.st_ino;
-}
-
-/* Copy a file from beside the source, where there is one, unless it is there already. */
-static ferry_status copy_file(Save *save, const char *name) {
-    const char *from = path_join(&save->arena, save->exported->model->directory, name);
-    const char *to = path_join(&save->arena, save->directory, name);
-    if (!path_exists(from) || same_file(from, to)) return FERRY_OK;
-    MappedFile source;
-    TRY(file_map(from, &save->arena, &source, save->error));
-    ferry_status status;
-    OutputFile *file = save_open(save, name, 0, &status);
-    if (file) status = output_write(file, 0, source.bytes, source.size, save->error);
-    file_unmap(&source);
-    return status;
-}
-
 static ferry_status write_manifest(Save *save) {
     ferry_status status;
     char *text = json_dumps(save->exported->manifest.json, JSON_INDENT(2));
@@ -70,7 +49,8 @@ static ferry_status write_component(Save *save, ferry_exported *component) {
     const ferry_export_sizes before = save->sizes;
     save->exported = component;
     TRY(component->target->write(save));
-    if (save->sizes.weight_bytes == 0 && strcmp(component->target->name, "onnx") == 0) {
+    bool data = save->sizes.weight_bytes > 0 || save->shared.by_start.count > 0;
+    if (!data && strcmp(component->target->name, "onnx") == 0) {
         const char *name = save_sibling(save, NULL, ".data");
         save->stale[save->stale_count++] = path_join(&save->arena, save->directory, name);
     }
@@ -87,8 +67,7 @@ static ferry_status write_all(Save *save) {
     if (count == 0) TRY(write_component(save, whole));
     for (size_t i = 0; i < count; i++) TRY(write_component(save, whole->components[i]));
     save->exported = whole;
-    TRY(copy_file(save, "config.json"));
-    TRY(copy_file(save, "generation_config.json"));
+    TRY(files_write(save));
     return write_manifest(save);
 }
 
@@ -121,6 +100,7 @@ ferry_status ferry_exported_save(ferry_exported *exported, const char *directory
         }
         if (sizes) *sizes = save.sizes;
     }
+    shared_free(&save.shared);
     arena_free(&save.arena);
     return status;
 }
