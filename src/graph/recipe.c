@@ -143,8 +143,8 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
     result.shape[dim] = end - start;
     result.part_count = 0;
     /* No more parts than elements: one expert of many is cheap to take. */
-    uint64_t most = along && end - start < recipe->part_count ? (uint64_t)(end - start)
-                                                              : recipe->part_count;
+    uint64_t most =
+        along && end - start < recipe->part_count ? (uint64_t)(end - start) : recipe->part_count;
     RecipePart *parts = ARENA_ARRAY(arena, RecipePart, most ? most : 1);
     if (!parts) return NULL;
     for (uint32_t i = 0; i < recipe->part_count && position < end; i++) {

@@ -34,18 +34,14 @@ typedef struct ExpertTraits {
     int64_t dense;             /* default of first_k_dense_replace */
     int64_t groups, chosen_groups; /* defaults of n_group and topk_group, */
     double factor;                 /* and of routed_scaling_factor */
-    int64_t shared_size;       /* default of shared_expert_intermediate_size */
-    const char *normalize_key; /* whether the weights are divided by their sum; NULL: always */
-    bool normalize;            /* default of that */
-    const char *module;        /* "mlp" in version 5 of Transformers; what it was called before */
+    int64_t shared_size;           /* default of shared_expert_intermediate_size */
+    const char *normalize_key;     /* whether the weights are divided by their sum; NULL: always */
+    bool normalize;                /* default of that */
+    const char *module; /* "mlp" in version 5 of Transformers; what it was called before */
     const char *router_name;
     const char *names[3]; /* of gate, up and down in files with a matrix per expert */
-    bool clamped;         /* GPT-OSS: biases, transposed, gate and up alternate, clamped activation */
+    bool clamped; /* GPT-OSS: biases, transposed, gate and up alternate, clamped activation */
 } ExpertTraits;
-
-extern const ExpertTraits mixtral_experts, qwen2_experts, qwen3_experts, gpt_oss_experts,
-    deepseek_experts,
-    glm4_experts;
 
 /* What the configuration says. */
 typedef struct Experts {

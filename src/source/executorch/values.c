@@ -225,8 +225,7 @@ static Value *state(Reader *r, PteSlot *slot) {
         pte_read_unsupported(r, "the file does not say what \"%s\" holds at first", slot->state);
         return &r->b.poison;
     }
-    slot->before =
-        add_weight(r, slot->state, start, size, slot->dtype, slot->rank, slot->sizes);
+    slot->before = add_weight(r, slot->state, start, size, slot->dtype, slot->rank, slot->sizes);
     return slot->before;
 }
 
