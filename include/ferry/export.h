@@ -35,6 +35,13 @@ typedef struct ferry_export_config {
     const char *target; /* "onnx", "dynamo", "openvino", "executorch" */
     const char *task;   /* "text-generation", ...; NULL: the class that config.json names */
 
+    /* One component of the model in the place of all of it: "prefill", "decode", ..., as ferry_decompose
+     * (<ferry/generation.h>) lists them. NULL: the whole model. */
+    const char *component;
+    /* Of components: > 0: caches have this length, and "decode" writes them in place; 0: they grow. */
+    int64_t static_cache;
+    bool multi_token_decode; /* "decode" takes any number of tokens, not one */
+
     /* Of the weights and the computation. FERRY_DTYPE_NONE: that of the checkpoint where the target's
      * CPU runtime can execute it, else float32 (and a note says so). */
     ferry_dtype dtype;

@@ -3,6 +3,7 @@
 #ifndef RUN_EXECUTORCH_H
 #define RUN_EXECUTORCH_H
 
+#include "run/carry.h"
 #include <ferry/tensor.h>
 
 typedef struct ExecuTorch ExecuTorch;               /* the loaded libraries */
@@ -43,5 +44,17 @@ ferry_status executorch_reset(ExecuTorchSession *session, ferry_error *error);
  * them. `*outputs` is owned by the caller. */
 ferry_status executorch_run(ExecuTorchSession *session, const ferry_tensors *inputs,
                             ferry_tensors **outputs, ferry_error *error);
+
+/* From now on carry these pairs from run to run. A carried input that is given starts anew. What the
+ * program plans memory for is copied on the way. */
+ferry_status executorch_carry(ExecuTorchSession *session, const Carry *pairs, size_t count,
+                              ferry_error *error);
+
+/* Copies of what is carried, under the names of the inputs; the caller's to free. */
+ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
+                                ferry_error *error);
+
+/* Carry nothing into the next run. */
+void executorch_forget(ExecuTorchSession *session);
 
 #endif

@@ -112,6 +112,7 @@ ferry_status executorch_open(ExecuTorch *runtime, const char *path, const ExecuT
 
 void executorch_close(ExecuTorchSession *session) {
     if (!session) return;
+    executorch_forget(session);
     if (session->method) session->runtime->api.close(session->method);
     arena_free(&session->arena);
     free(session);
@@ -144,7 +145,12 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index,
     const EtTensor *declared = &session->inputs[index];
     const char *name = session->names.inputs[index];
     const ferry_tensor *tensor;
-    TRY(inputs_find(inputs, name, pte_dtype_of(declared->dtype), &tensor, error));
+    EtCarry *carry = et_carry_of_input(session, index);
+    if (!carry || !carry->started || ferry_tensors_find(inputs, name)) {
+        TRY(inputs_find(inputs, name, pte_dtype_of(declared->dtype), &tensor, error));
+        if (carry) TRY(et_carry_start(session, carry, tensor, error));
+    }
+    if (carry) tensor = &carry->held;
     if (tensor->rank != declared->rank) {
         return error_set(error, FERRY_INVALID_ARGUMENT, name, "expected rank %u, found rank %zu",
                          declared->rank, tensor->rank);
@@ -160,7 +166,10 @@ static ferry_status set_input(ExecuTorchSession *session, uint32_t index,
         }
         given.sizes[d] = (int32_t)tensor->shape[d];
     }
-    TRY(copy_written(session, index, &given, ferry_tensor_bytes(tensor), arena, error));
+    if (carry && carry->in_place)
+        session->rooms[index] = carry->memory[0];
+    else
+        TRY(copy_written(session, index, &given, ferry_tensor_bytes(tensor), arena, error));
     return et_check(runtime,
                     runtime->api.set_input(session->method, session->places[index], &given), name,
                     "ExecuTorch refused the tensor", error);
@@ -172,10 +181,11 @@ static ferry_status bind_output(ExecuTorchSession *session, uint32_t index, Aren
     const ExecuTorch *runtime = session->runtime;
     const EtTensor *declared = &session->outputs[index];
     const char *name = session->names.outputs[index];
+    const EtCarry *carry = et_carry_of_output(session, index);
     int writes = session->names.writes[index];
     if (declared->planned || writes == EXECUTORCH_WRITES_STATE) return FERRY_OK;
     void *room = writes >= 0 ? session->rooms[writes] : NULL;
-    if (!room) room = arena_alloc(arena, declared->bytes);
+    if (!room) room = carry ? et_carry_room(carry) : arena_alloc(arena, declared->bytes);
     if (!room) return error_memory(error, name, declared->bytes);
     return et_check(runtime,
                     runtime->api.bind_output(session->method, index, room, declared->bytes), name,
@@ -192,6 +202,8 @@ static ferry_status copy_output(ExecuTorchSession *session, uint32_t index, ferr
     TRY(et_check(runtime, runtime->api.output(session->method, index, &found), name,
                  "cannot read the output", error));
     TRY(check_tensor(session, &found, name, error));
+    EtCarry *carry = et_carry_of_output(session, index);
+    if (carry) return et_carry_take(carry, &found, name, error);
     for (uint32_t d = 0; d < found.rank; d++) shape[d] = found.sizes[d];
     TRY(ferry_tensors_add(outputs, name, pte_dtype_of(found.dtype), found.rank, shape, &tensor,
                           error));
@@ -203,7 +215,9 @@ static ferry_status run(ExecuTorchSession *session, const ferry_tensors *inputs,
                         ferry_tensors *outputs, ferry_error *error) {
     const ExecuTorchNames *names = &session->names;
     if (!session->method) TRY(open_method(session, error));
-    for (uint32_t i = 0; i < names->input_count; i++) TRY(set_input(session, i, inputs, arena, error));
+    for (uint32_t i = 0; i < names->input_count; i++) {
+        TRY(set_input(session, i, inputs, arena, error));
+    }
     for (uint32_t i = 0; i < names->output_count; i++) TRY(bind_output(session, i, arena, error));
     TRY(et_check(session->runtime, session->runtime->api.run(session->method), session->path,
                  "ExecuTorch could not run the program", error));

@@ -213,6 +213,8 @@ PteValue pte_recipe(Pte *p, char use, const Recipe *recipe, PteValue number) {
     for (uint32_t i = 0; i < recipe->part_count; i++) {
         const RecipePart *part = &recipe->parts[i];
         buffer_append(&key, &part->base, sizeof part->base);
+        buffer_append(&key, &part->blocks, sizeof part->blocks);
+        buffer_append(&key, &part->start, sizeof part->start);
         buffer_append(&key, &part->dtype, sizeof part->dtype);
         buffer_append(&key, part->shape, recipe->rank * sizeof *part->shape);
         buffer_append(&key, part->strides, recipe->rank * sizeof *part->strides);
