@@ -120,7 +120,7 @@ static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, fe
 
 static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     const char *against = check->config->against;
-    if (against && path_is_directory(against)) return ask_checkpoint(check, inputs, out);
+    if (against && checkpoint_probe(against)) return ask_checkpoint(check, inputs, out);
     if (against) return ferry_tensors_load(against, out, check->error);
     ferry_run_config run;
     ferry_run_config_init(&run);
@@ -132,7 +132,7 @@ static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_
 static const char *name_oracle(const Check *check) {
     const char *against = check->config->against;
     if (!against) return "the reference runtime on the same program";
-    return path_is_directory(against) ? "the checkpoint in the reference runtime" : against;
+    return checkpoint_probe(against) ? "the checkpoint in the reference runtime" : against;
 }
 
 /* ---- runtimes ---- */
@@ -189,7 +189,7 @@ static ferry_status check_all(Check *check) {
     ferry_tensors *inputs = NULL;
     ferry_status status = FERRY_OK;
     bool given = check->config->inputs != NULL;
-    if (check->config->against && !path_is_directory(check->config->against) && !given) {
+    if (check->config->against && !checkpoint_probe(check->config->against) && !given) {
         return error_set(
             check->error, FERRY_INVALID_ARGUMENT, check->config->against,
             "recorded outputs need the inputs that they were recorded with: give --inputs");

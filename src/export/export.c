@@ -227,6 +227,7 @@ static ferry_status check_backend(const ferry_export_config *config, ferry_error
         const char *option = backend                     ? "backend"
                              : config->unplanned_inputs  ? "no-alloc-graph-input"
                              : config->unplanned_outputs ? "no-alloc-graph-output"
+                             : config->unplanned_buffers ? "no-alloc-mutable-buffers"
                                                          : NULL;
         if (!option) return FERRY_OK;
         return error_set(error, FERRY_UNSUPPORTED, option,

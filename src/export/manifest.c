@@ -45,10 +45,11 @@ static json_t *describe_input(const Value *value) {
                      ferry_dtype_name(value->dtype));
 }
 
-/* May the output be computed in the memory of what it writes? When it is nothing but that with some rows
- * replaced, and nothing else reads what they were before. */
+/* May the output be computed in the memory of the input of its name? When it is nothing but that, or that with
+ * some rows replaced, and nothing else reads what they were before. */
 static bool is_in_place(const Port *port, const uint32_t *uses) {
     const Node *node = port->value->producer;
+    if (port->value->kind == VALUE_INPUT) return true; /* handed through */
     if (!port->writes || !node || (node->op != OP_INDEX_COPY && node->op != OP_INDEX_PUT)) {
         return false;
     }
@@ -93,7 +94,8 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
                             json_string(config->backend ? config->backend : "xnnpack"));
         json_object_set_new(fields, "alloc_graph_input", json_boolean(!config->unplanned_inputs));
         json_object_set_new(fields, "alloc_graph_output", json_boolean(!config->unplanned_outputs));
-        json_object_set_new(fields, "alloc_mutable_buffers", json_true());
+        json_object_set_new(fields, "alloc_mutable_buffers",
+                            json_boolean(!config->unplanned_buffers));
     }
     json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
                         json_boolean(config->deferred_asserts));

@@ -159,6 +159,7 @@ ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config
 
 ferry_status ferry_exported_reset(ferry_exported *exported, ferry_error *error) {
     error_clear(error);
-    if (!exported->openvino_session) return FERRY_OK;
-    return openvino_reset(exported->openvino_session, error);
+    if (exported->openvino_session) TRY(openvino_reset(exported->openvino_session, error));
+    if (!exported->executorch_session) return FERRY_OK;
+    return executorch_reset(exported->executorch_session, error);
 }

@@ -86,6 +86,14 @@ static ferry_status check_executorch(ferry_exported *exported, ferry_error *erro
     return status;
 }
 
+static int written_input(const Manifest *manifest, const ferry_port *output) {
+    if (!output->writes) return EXECUTORCH_WRITES_NOTHING;
+    for (size_t i = 0; i < manifest->input_count; i++) {
+        if (strcmp(manifest->inputs[i].name, output->writes) == 0) return (int)i;
+    }
+    return EXECUTORCH_WRITES_STATE;
+}
+
 static ferry_status open_executorch(ferry_exported *exported, const ferry_run_config *config,
                                     ferry_error *error) {
     const char *path;
@@ -99,7 +107,10 @@ static ferry_status open_executorch(ferry_exported *exported, const ferry_run_co
     if (!names) return error_memory(error, path, 0);
     for (size_t i = 0; i < inputs; i++) names[i] = manifest->inputs[i].name;
     for (size_t i = 0; i < outputs; i++) names[inputs + i] = manifest->outputs[i].name;
-    const ExecuTorchNames all = {names, names + inputs, inputs, outputs};
+    int *writes = ARENA_ARRAY(&manifest->arena, int, outputs);
+    if (!writes) return error_memory(error, path, 0);
+    for (size_t i = 0; i < outputs; i++) writes[i] = written_input(manifest, &manifest->outputs[i]);
+    const ExecuTorchNames all = {names, names + inputs, writes, inputs, outputs};
     return executorch_open(exported->executorch, path, &all, config->threads,
                            &exported->executorch_session, error);
 }

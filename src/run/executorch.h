@@ -24,8 +24,11 @@ const char *executorch_backends(const ExecuTorch *runtime);
 /* The names of inputs and outputs, which the file does not have. */
 typedef struct ExecuTorchNames {
     const char *const *inputs, *const *outputs;
+    const int *writes; /* the input that an output is what becomes of, or one of these: */
     size_t input_count, output_count;
 } ExecuTorchNames;
+
+enum { EXECUTORCH_WRITES_NOTHING = -1, EXECUTORCH_WRITES_STATE = -2 };
 
 /* Open the .pte at `path`; `threads` 0: the runtime's own choice, for all programs of the process. The
  * names must live as long as the session. RUNTIME_FAILED carries the runtime's own message. */
@@ -33,8 +36,12 @@ ferry_status executorch_open(ExecuTorch *runtime, const char *path, const ExecuT
                              unsigned threads, ExecuTorchSession **out, ferry_error *error);
 void executorch_close(ExecuTorchSession *session);
 
+/* Have what the program keeps from run to run be what it was at first. */
+ferry_status executorch_reset(ExecuTorchSession *session, ferry_error *error);
+
 /* Run on `inputs`, matched by name (extra tensors are ignored; a missing one is INVALID_ARGUMENT with its
- * name). Inputs whose memory is not the program's are read in place. `*outputs` is owned by the caller. */
+ * name). Inputs whose memory is not the program's are read in place, or copied where the program writes
+ * them. `*outputs` is owned by the caller. */
 ferry_status executorch_run(ExecuTorchSession *session, const ferry_tensors *inputs,
                             ferry_tensors **outputs, ferry_error *error);
 

@@ -37,6 +37,8 @@ struct ExecuTorchSession {
     uint32_t *places;           /* of the inputs, among which are constants */
     EtCarry *carries;
     size_t carry_count;
+    void **rooms;               /* of this run, for inputs that it writes; NULL: others */
+    unsigned threads;
 };
 
 /* ---- carry.c ---- */

@@ -68,7 +68,7 @@ static bool has_below(Model *m, const char *prefix) {
             arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
         size_t length = strlen(full);
         for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
-            const char *name = m->checkpoint->tensors[t].tensor->name;
+            const char *name = m->checkpoint->tensors[t].name;
             if (strncmp(name, full, length) == 0) return true;
         }
     }
@@ -111,26 +111,24 @@ static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
 static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
                         const int64_t *shape) {
     Buffer text = {0};
-    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
-                  found->shard->name, found->tensor->name);
+    buffer_format(&text, "%s: tensor \"%s\": expected the shape ", found->shard->file.path,
+                  found->name);
     print_sizes(&text, rank, shape);
     buffer_text(&text, ", found ");
-    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    print_sizes(&text, found->rank, found->shape);
     build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
     buffer_free(&text);
 }
 
 /* What the file has; NULL after a failure. */
-static const Recipe *read_tensor(Model *m, const CheckpointTensor *found, uint32_t rank,
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *tensor, uint32_t rank,
                                  const int64_t *shape) {
-    const SafeTensor *tensor = found->tensor;
     if (!build_ok(&m->b)) return NULL;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
-        wrong_shape(m, found, rank, shape);
+        wrong_shape(m, tensor, rank, shape);
         return NULL;
     }
-    const Recipe *recipe = recipe_file(&m->b.program->arena, &found->shard->tensors.file,
-                                       tensor->offset, tensor->dtype, rank, shape);
+    const Recipe *recipe = checkpoint_recipe(&m->b.program->arena, tensor);
     if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
     return recipe;
 }
@@ -146,10 +144,10 @@ static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, con
 static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
     const Recipe *recipe = read_tensor(m, found, rank, shape);
     if (!recipe) return &m->b.poison;
-    Value *value = map_find(&m->weights, found->tensor->name);
+    Value *value = map_find(&m->weights, found->name);
     if (value) return value;
-    value = made_weight(m, recipe, m->dtype, found->tensor->name);
-    map_put(&m->weights, found->tensor->name, value);
+    value = made_weight(m, recipe, m->dtype, found->name);
+    map_put(&m->weights, found->name, value);
     return value;
 }
 
@@ -202,6 +200,15 @@ Value *model_vector(Model *m, int64_t size, const char *name, ...) {
 Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, 2, (const int64_t[]){rows, columns}, name);
+}
+
+int64_t model_size(Model *m, uint32_t dim, const char *name) {
+    if (!build_ok(&m->b)) return 1;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found && dim < found->rank && found->shape[dim] > 0)
+        return found->shape[dim];
+    missing(m, join_names(m, m->part_prefix, name));
+    return 1;
 }
 
 bool model_has(Model *m, const char *name, ...) {
@@ -257,21 +264,6 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-/* Compares in blocks, so that two large tensors are not in memory at once. */
-static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    const uint64_t block = 1 << 22, size = a->tensor->size;
-    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
-    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
-    for (uint64_t i = 0; i < size && same; i += block) {
-        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
-        uint64_t length = size - i < block ? size - i : block;
-        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
-        file_forget(left, from, length);
-        file_forget(right, to, length);
-    }
-    return same;
-}
-
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     bool denied =
         config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
@@ -288,9 +280,9 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
 Value *model_tied_weight(Model *m, const char *name, Value *tied) {
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
-    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) return tied;
+    if (checkpoint_same(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "

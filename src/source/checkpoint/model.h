@@ -124,6 +124,9 @@ bool config_is_ignored(const Model *m, const char *key);
 /* Mark a key as understood without reading it. */
 void config_accept(Model *m, const char *key);
 
+/* All keys of the present object, for a program that needs few of them. */
+void config_accept_all(Model *m);
+
 /* Fail unless `key` is absent or has this value: for options that are not implemented. */
 void config_require_bool(Model *m, const char *key, bool value);
 void config_require_string(Model *m, const char *key, const char *value);
@@ -176,6 +179,9 @@ Value *model_vector(Model *m, int64_t size, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
 Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The size of a dimension of a tensor of the base model, for what the configuration may not say. */
+int64_t model_size(Model *m, uint32_t dim, const char *name);
 
 /* True when the base model (or the head, for full names) has a tensor with this name. */
 bool model_has(Model *m, const char *name, ...) __attribute__((format(printf, 2, 3)));
