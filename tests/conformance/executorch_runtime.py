@@ -13,13 +13,13 @@ from run_api import Exported
 from support import EXECUTORCH, compare, ferry
 
 
-def signature(directory: Path) -> dict:
+def signature(directory: Path, component: str = "model") -> dict:
     manifest = json.loads((directory / "export.json").read_text())
-    return manifest["components"]["model"]["metadata"]["ferry"]
+    return manifest["components"][component]["metadata"]["ferry"]
 
 
-def load(directory: Path):
-    program = Runtime.get().load_program(directory / "model.pte", verification=Verification.InternalConsistency)
+def load(directory: Path, component: str = "model"):
+    program = Runtime.get().load_program(directory / f"{component}.pte", verification=Verification.InternalConsistency)
     return program.load_method("forward")
 
 

@@ -568,6 +568,15 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
+/* Prefill's tokens fit a static cache. */
+static void limit_to_cache(Model *m) {
+    int64_t length = m->request->static_cache;
+    bool prefill = m->request->component && strcmp(m->request->component, "prefill") == 0;
+    if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
+    if (m->sequence->upper > length)
+        sym_narrow(&m->b.program->symbols, m->sequence, length);
+}
+
 void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
@@ -583,6 +592,7 @@ void model_name_dimensions(Model *m) {
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
         m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
+    limit_to_cache(m);
 }
 
 static size_t string_count(const char *const *strings) {
