@@ -175,6 +175,22 @@ static ferry_status check_padding(const Generator *g) {
                      "length");
 }
 
+/* Every beam has what its prompt has. */
+static ferry_status repeat_given(Generator *g, int64_t rows) {
+    ferry_tensors *repeated = ferry_tensors_new();
+    if (!repeated) return error_memory(g->error, "beams", 0);
+    ferry_status status = generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
+    if (status == FERRY_OK) status = tensors_keep(repeated, g->given, g->error);
+    if (status != FERRY_OK) {
+        ferry_tensors_free(repeated);
+        return status;
+    }
+    ferry_tensors_free(g->given);
+    g->given = repeated;
+    g->feed.given = repeated;
+    return FERRY_OK;
+}
+
 static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     const ferry_tensor *ids = ferry_tensors_find(inputs, "input_ids");
     const ferry_tensor *mask = ferry_tensors_find(inputs, "attention_mask");
@@ -182,10 +198,12 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
         TRY(run_encoder(g));
         TRY(start_decoder(g, inputs, &ids));
         mask = ferry_tensors_find(inputs, "decoder_attention_mask");
+        if (g->config->num_beams > 1) TRY(repeat_given(g, ids->shape[0]));
     }
     TRY(check_prompt(g, ids, mask));
     g->prompt = ids->shape[1];
-    int64_t batch = ids->shape[0], length = ids->shape[1];
+    int64_t beams = g->config->num_beams > 1 ? g->config->num_beams : 1;
+    int64_t batch = ids->shape[0] * beams, length = ids->shape[1];
     TRY(set_limit(g, length));
     g->tokens = ARENA_ARRAY(&g->arena, int64_t, (size_t)(batch * g->limit));
     g->valid = arena_alloc(&g->arena, (size_t)(batch * g->limit));
@@ -194,7 +212,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     for (int64_t row = 0; row < batch; row++) {
         for (int64_t i = 0; i < g->limit; i++) {
             bool prompt = i < length;
-            int64_t from = row * length + i, to = row * g->limit + i;
+            int64_t from = row / beams * length + i, to = row * g->limit + i;
             g->tokens[to] = prompt ? ((const int64_t *)ids->data)[from] : 0;
             g->valid[to] = !prompt || !mask || ((const int64_t *)mask->data)[from] != 0;
         }
