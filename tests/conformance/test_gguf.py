@@ -140,6 +140,11 @@ REFUSALS = {
         dict(values={"llama.rope.scaling.type": "ntk", "llama.rope.scaling.factor": 2.0}),
         'the rope scaling "ntk" is not supported',
     ),
+    "partial": (
+        dict(values={"llama.rope.dimension_count": 8}),
+        '"llama.rope.dimension_count": to rotate 8 of 16 features of a head is not supported',
+    ),
+    "backwards": (dict(values={"llama.attention.causal": False}), 'the key "llama.attention.causal" is not understood'),
     "heads": (dict(values={"llama.attention.head_count": 0}), 'expected a positive "llama.attention.head_count"'),
     "shape": (dict(values={"llama.attention.head_count": 8}), "expected the shape"),
     "tensor": (
@@ -162,6 +167,13 @@ def test_refusals(name, tmp_path):
     done = ferry("export", tmp_path / "bad.gguf", "-o", tmp_path / "out", status=None)
     assert done.returncode in (5, 6) and message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_keys_that_change_nothing(tmp_path):
+    harmless = {"llama.tensor_data_layout": "Meta AI original pth", "llama.pooling_type": 3, "llama.attention.causal": True,
+                "llama.expert_count": 0, "llama.rope.scaling.type": "none", "llama.rope.dimension_count": 16}  # fmt: skip
+    edited(tmp_path / "model.gguf", harmless)
+    ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out")
 
 
 def test_a_key_can_be_vouched_for(tmp_path):
