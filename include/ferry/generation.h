@@ -67,6 +67,10 @@ typedef struct ferry_generate_config {
     const int64_t *eos_token_ids, *suppress_tokens, *begin_suppress_tokens; /* the caller's */
     size_t eos_token_count, suppress_token_count, begin_suppress_token_count;
 
+    /* What decoders behind an encoder start with, the start token included; none: that token alone. */
+    const int64_t *decoder_prompt;
+    size_t decoder_prompt_count;
+
     int64_t chunk; /* prompts go into a multi-token decode this many tokens at a time; 0: whole */
 
     ferry_run_config run; /* where */

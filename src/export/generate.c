@@ -15,6 +15,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Where decoders take the encoder's output. */
+static const char ENCODED[] = "encoder_outputs.last_hidden_state";
+
 typedef struct Generator {
     Arena arena;
     ferry_exported *exported;
@@ -27,8 +30,10 @@ typedef struct Generator {
     int64_t *tokens;      /* behind feed.tokens */
     unsigned char *valid; /* behind feed.valid */
     unsigned char *ended; /* per row */
+    int64_t prompt;       /* slots that were filled to begin with */
     int64_t limit;        /* slots that may be filled */
     ferry_tensors *given; /* what the user and the encoder give */
+    ferry_tensors *start; /* what a decoder behind an encoder starts with */
     float *scores;        /* [batch, vocabulary], of the next token */
     size_t vocabulary;
     uint32_t *scratch;
@@ -81,7 +86,7 @@ static ferry_status choose_steps(Generator *g) {
         const StepPort *ids = ids_of(g->decode);
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
-        bool start = g->single ? !step_is_stateful(g->decode) : needs_prefill(g->decode);
+        bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
         if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
@@ -92,6 +97,54 @@ static ferry_status choose_steps(Generator *g) {
 }
 
 /* ---- sequences ---- */
+
+/* The prompt of a decoder behind an encoder: what is given, else the tokens to start with, for every row of
+ * the encoder's output. */
+static ferry_status start_decoder(Generator *g, const ferry_tensors *inputs,
+                                  const ferry_tensor **out) {
+    const ferry_generate_config *config = g->config;
+    *out = ferry_tensors_find(inputs, "decoder_input_ids");
+    if (*out) return FERRY_OK;
+    const ferry_tensor *hidden = ferry_tensors_find(g->given, ENCODED);
+    if (config->decoder_prompt_count == 0 && config->decoder_start_token_id < 0) {
+        return error_set(g->error, FERRY_INVALID_ARGUMENT, "decoder_input_ids",
+                         "the model's configuration has no decoder_start_token_id: give "
+                         "decoder_input_ids");
+    }
+    bool whole = config->decoder_prompt_count > 0;
+    const int64_t *tokens = whole ? config->decoder_prompt : &config->decoder_start_token_id;
+    const int64_t shape[2] = {hidden->shape[0],
+                              whole ? (int64_t)config->decoder_prompt_count : 1};
+    ferry_tensor *ids;
+    TRY(ferry_tensors_add(g->start, "decoder_input_ids", FERRY_I64, 2, shape, &ids, g->error));
+    for (int64_t i = 0; i < shape[0] * shape[1]; i++) {
+        ((int64_t *)ids->data)[i] = tokens[i % shape[1]];
+    }
+    *out = ids;
+    return FERRY_OK;
+}
+
+/* Run the encoder, and leave its output where the decoder finds it. */
+static ferry_status run_encoder(Generator *g) {
+    ferry_tensors *outputs;
+    const ferry_tensor *ids = ferry_tensors_find(g->given, "input_ids");
+    if (ids && ids->rank == 2 && !ferry_tensors_find(g->given, "attention_mask")) {
+        ferry_tensor *mask;
+        TRY(ferry_tensors_add(g->given, "attention_mask", FERRY_I64, 2, ids->shape, &mask,
+                              g->error));
+        for (size_t i = 0; i < ferry_tensor_count(mask); i++) ((int64_t *)mask->data)[i] = 1;
+    }
+    TRY(step_run(g->encoder, g->given, &outputs, g->error));
+    const ferry_tensor *hidden = ferry_tensors_find(outputs, "last_hidden_state");
+    ferry_status status =
+        hidden && hidden->rank == 3
+            ? tensors_lend(g->given, ENCODED, hidden, g->error)
+            : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
+                        "expected the encoder to return \"last_hidden_state\"");
+    if (status == FERRY_OK) status = tensors_keep(g->given, outputs, g->error);
+    ferry_tensors_free(outputs);
+    return status;
+}
 
 static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const ferry_tensor *mask) {
     if (!ids || ids->rank != 2 || ids->dtype != FERRY_I64 || ids->shape[0] < 1 ||
@@ -133,19 +186,44 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
                          (long long)(g->limit - 1));
     }
     /* A static cache of any length is as long as it must be. */
-    if (!cache) {
-        const StepPort *port;
-        for (size_t i = 0; g->decode && (port = step_input(g->decode, i)); i++) {
-            if (strstr(port->keyword, "cumulative_length")) g->feed.cache_length = g->limit - 1;
-        }
-    }
+    bool counted = g->decode && step_component(g->decode)->manifest.counted;
+    if (!cache && counted) g->feed.cache_length = g->limit - 1;
     return FERRY_OK;
+}
+
+/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
+static bool knows_padding(const Step *step) {
+    const StepPort *port;
+    bool masks = false, masks_keys = false, states = false;
+    if (!step) return true;
+    for (size_t i = 0; (port = step_input(step, i)); i++) {
+        bool mask = strstr(port->keyword, "attention_mask") != NULL;
+        masks |= mask;
+        masks_keys |= mask && port->port->rank == 2;
+        states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
+    }
+    return masks_keys || (masks && !states);
+}
+
+static ferry_status check_padding(const Generator *g) {
+    bool padded = false;
+    for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
+    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
+                     "the program was traced without a mask for padding: give prompts of the same "
+                     "length");
 }
 
 static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     const ferry_tensor *ids = ferry_tensors_find(inputs, "input_ids");
     const ferry_tensor *mask = ferry_tensors_find(inputs, "attention_mask");
+    if (g->encoder) {
+        TRY(run_encoder(g));
+        TRY(start_decoder(g, inputs, &ids));
+        mask = ferry_tensors_find(inputs, "decoder_attention_mask");
+    }
     TRY(check_prompt(g, ids, mask));
+    g->prompt = ids->shape[1];
     int64_t batch = ids->shape[0], length = ids->shape[1];
     TRY(set_limit(g, length));
     g->tokens = ARENA_ARRAY(&g->arena, int64_t, (size_t)(batch * g->limit));
@@ -164,7 +242,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     g->feed.capacity = g->limit;
     g->feed.tokens = g->tokens;
     g->feed.valid = g->valid;
-    return FERRY_OK;
+    return check_padding(g);
 }
 
 /* ---- steps ---- */
@@ -231,8 +309,11 @@ static ferry_status run_prefill(Generator *g, int64_t length) {
     return status;
 }
 
-static ferry_status run_prompt(Generator *g, int64_t length) {
-    if (g->prefill) return run_prefill(g, length);
+static ferry_status run_prompt(Generator *g) {
+    int64_t length = g->prompt;
+    if (g->prefill) TRY(run_prefill(g, length));
+    if (g->prefill && !(g->decode && step_is_stateful(g->decode))) return FERRY_OK;
+    g->feed.used = 0; /* a cache that the runtime keeps does not come from prefill */
     int64_t most = g->single ? 1 : g->config->chunk > 0 ? g->config->chunk : length;
     while (g->feed.used < length) {
         int64_t left = length - g->feed.used;
@@ -260,11 +341,11 @@ static bool stops(const ferry_generate_config *config, int64_t token) {
     return false;
 }
 
-static int64_t choose_token(Generator *g, int64_t row, int64_t prompt) {
+static int64_t choose_token(Generator *g, int64_t row) {
     float *scores = g->scores + (size_t)row * g->vocabulary;
     const SampleHistory history = {.tokens = g->tokens + row * g->limit,
                                    .count = (size_t)g->feed.used,
-                                   .prompt = (size_t)prompt,
+                                   .prompt = (size_t)g->prompt,
                                    .limit = (size_t)g->limit};
     sample_process(scores, g->vocabulary, &history, &g->options, g->scratch);
     if (!g->config->do_sample) return sample_best(scores, g->vocabulary);
@@ -272,7 +353,7 @@ static int64_t choose_token(Generator *g, int64_t row, int64_t prompt) {
 }
 
 /* A token for every row. Returns true when the generation is over. */
-static bool add_tokens(Generator *g, int64_t prompt) {
+static bool add_tokens(Generator *g) {
     const ferry_generate_config *config = g->config;
     bool all_ended = true, enough = false;
     for (int64_t row = 0; row < g->feed.batch; row++) {
@@ -281,7 +362,7 @@ static bool add_tokens(Generator *g, int64_t prompt) {
             *place = config->pad_token_id >= 0 ? config->pad_token_id : config->eos_token_ids[0];
             continue;
         }
-        *place = choose_token(g, row, prompt);
+        *place = choose_token(g, row);
         g->ended[row] = stops(config, *place);
         all_ended &= g->ended[row];
         if (g->stats) g->stats->new_tokens++;
@@ -316,11 +397,13 @@ static void set_options(Generator *g) {
 /* Everything that is given besides the tokens goes to whichever component takes it. */
 static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
     g->given = ferry_tensors_new();
-    if (!g->given) return error_memory(g->error, "inputs", 0);
+    g->start = ferry_tensors_new();
+    if (!g->given || !g->start) return error_memory(g->error, "inputs", 0);
     for (size_t i = 0; i < ferry_tensors_count(inputs); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(inputs, i);
         bool tokens = !strcmp(tensor->name, "input_ids") || !strcmp(tensor->name, "attention_mask");
-        if (!tokens) TRY(tensors_lend(g->given, tensor->name, tensor, g->error));
+        if (strncmp(tensor->name, "decoder_", 8) == 0) continue;
+        if (g->encoder || !tokens) TRY(tensors_lend(g->given, tensor->name, tensor, g->error));
     }
     g->feed.given = g->given;
     return FERRY_OK;
@@ -343,25 +426,24 @@ static ferry_status generate(Generator *g, const ferry_tensors *inputs, ferry_te
     double start = now();
     TRY(choose_steps(g));
     double opened = now();
-    TRY(take_prompt(g, inputs));
     TRY(take_given(g, inputs));
+    TRY(take_prompt(g, inputs));
     TRY(feed_configure(&g->feed, g->exported, g->error));
-    int64_t prompt = ferry_tensors_find(inputs, "input_ids")->shape[1];
     g->feed.starts = true;
     set_options(g);
     if (g->decode) TRY(step_forget(g->decode, g->error));
-    TRY(run_prompt(g, prompt));
-    bool over = add_tokens(g, prompt);
+    TRY(run_prompt(g));
+    bool over = add_tokens(g);
     double first = now();
     while (!over && g->feed.used + 1 < g->limit) {
         TRY(run_next(g));
-        over = add_tokens(g, prompt);
+        over = add_tokens(g);
     }
     if (g->stats) {
         g->stats->open_seconds = opened - start;
         g->stats->prefill_seconds = first - opened;
         g->stats->decode_seconds = now() - first;
-        g->stats->prompt_tokens = (size_t)(prompt * g->feed.batch);
+        g->stats->prompt_tokens = (size_t)(g->prompt * g->feed.batch);
     }
     return make_sequences(g, g->feed.used + 1, outputs);
 }
@@ -384,6 +466,7 @@ ferry_status ferry_generate(ferry_exported *exported, const ferry_generate_confi
     step_close(g.prefill);
     step_close(g.decode);
     ferry_tensors_free(g.given);
+    ferry_tensors_free(g.start);
     arena_free(&g.arena);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "source/checkpoint/vision.h"
 
-typedef enum ClipKind { CLIP, SIGLIP } ClipKind;
+typedef enum ClipKind { CLIP, SIGLIP, NAVIT } ClipKind; /* NAVIT: SigLIP for images of any size */
 
 /* What a tower makes of its input. */
 typedef struct ClipOutput {

@@ -33,6 +33,15 @@ static const VisionTraits vision_traits[] = {
                 .defaults = {768, 3072, 12, 12, 1e-6, "gelu_pytorch_tanh"},
                 .image_size = 224,
                 .patch_size = 16},
+    [NAVIT] = {.patch = "embeddings.patch_embedding",
+               .patch_bias = true,
+               .positions = "embeddings.position_embedding.weight",
+               .post_norm = "post_layernorm",
+               .layer = &clip_layer,
+               .defaults = {1152, 3072, 16, 12, 1e-6, "gelu_pytorch_tanh"},
+               .image_size = 224,
+               .patch_size = 32,
+               .size = SIZE_PATCHES},
 };
 
 /* ---- images ---- */

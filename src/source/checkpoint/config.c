@@ -11,6 +11,7 @@ struct ConfigScope {
     json_t *object; /* NULL: absent, which is as good as empty */
     const char *path;
     Map used;
+    bool accepted; /* as a whole */
 };
 
 static ConfigScope *add_scope(Model *m, json_t *object, const char *path) {
@@ -46,6 +47,10 @@ bool config_is_null(Model *m, const char *key) {
 
 void config_accept(Model *m, const char *key) {
     lookup(m, key);
+}
+
+void config_accept_all(Model *m) {
+    if (m->config) m->config->accepted = true;
 }
 
 static void wrong_kind(Model *m, const char *key, const char *expected, const json_t *found) {
@@ -161,6 +166,7 @@ bool config_is_ignored(const Model *m, const char *key) {
 static void check_scope(Model *m, const ConfigScope *scope) {
     const char *key;
     json_t *value;
+    if (scope->accepted) return;
     json_object_foreach(scope->object, key, value) {
         if (map_find(&scope->used, key) || is_harmless(key, value)) continue;
         if (config_is_ignored(m, key)) continue;

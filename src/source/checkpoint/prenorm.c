@@ -81,6 +81,8 @@ Value *prenorm_layer(const PreNorm *encoder, Value *x, int64_t i) {
     y = model_layer_norm(m, x, true, encoder->eps, "%s.%s", layer, names->mlp_norm);
     y = encoder->gated ? gated_mlp(encoder, y, layer) : prenorm_mlp(encoder, y, layer);
     x = build_add(&m->b, x, scale(encoder, y, layer, names->mlp_scale));
+    if (encoder->clamps && m->dtype == FERRY_F16)
+        x = build_clamp(&m->b, x, arg_float(-64504), arg_float(64504));
     m->b.scope = outer;
     return x;
 }

@@ -22,7 +22,8 @@ typedef struct PreNorm {
     double eps;
     const char *activation;
     bool query_bias, key_bias, value_bias;
-    bool gated; /* the feed-forward is SwiGLU: one projection to gate and up */
+    bool gated;  /* the feed-forward is SwiGLU: one projection to gate and up */
+    bool clamps; /* to the range of float16, when the computation is in it */
     Value *mask;
     bool causal;
 } PreNorm;

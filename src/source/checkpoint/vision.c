@@ -42,15 +42,19 @@ Vision vision_config(Model *m, const VisionTraits *traits, const char *scope) {
 }
 
 Value *vision_pixels(Vision *vision, const char *batch) {
-    static const char *const names[2] = {"height", "width"};
+    static const char *const names[2] = {"height", "width"}, *const counts[2] = {"rows", "columns"};
     Model *m = vision->m;
     SymTable *symbols = &m->b.program->symbols;
     const Sym *shape[4] = {sym_symbol(symbols, batch, 1, SYM_UNBOUNDED),
                            build_const(&m->b, vision->channels)};
     for (int i = 0; i < 2; i++) {
-        shape[2 + i] = vision->traits->any_size
-                           ? sym_symbol(symbols, names[i], vision->patch[i], SYM_UNBOUNDED)
-                           : build_const(&m->b, vision->image[i]);
+        const Sym *patch = build_const(&m->b, vision->patch[i]);
+        shape[2 + i] = build_const(&m->b, vision->image[i]);
+        if (vision->traits->size == SIZE_ANY)
+            shape[2 + i] = sym_symbol(symbols, names[i], vision->patch[i], SYM_UNBOUNDED);
+        if (vision->traits->size == SIZE_PATCHES)
+            shape[2 + i] =
+                sym_mul(symbols, patch, sym_symbol(symbols, counts[i], 1, SYM_UNBOUNDED));
     }
     Value *pixels = model_input(m, "pixel_values", m->dtype, 4, shape);
     if (!pixels) {
@@ -63,17 +67,13 @@ Value *vision_patches(Vision *vision, Value *pixels) {
     Model *m = vision->m;
     Builder *b = &m->b;
     const VisionTraits *traits = vision->traits;
-    const int64_t none[2] = {0, 0}, ones[2] = {1, 1};
+    const int64_t none[2] = {0, 0};
     const int64_t shape[4] = {vision->encoder.hidden, vision->channels, vision->patch[0],
                               vision->patch[1]};
     Value *bias = traits->patch_bias ? model_vector(m, shape[0], "%s.bias", traits->patch) : NULL;
-    const Arg args[] = {
-        arg_tensor(pixels),   arg_tensor(model_weight(m, 4, shape, "%s.weight", traits->patch)),
-        arg_tensor(bias),     arg_ints(b, vision->patch, 2),
-        arg_ints(b, none, 2), arg_ints(b, ones, 2),
-        arg_bool(false),      arg_ints(b, none, 2),
-        arg_int(b, 1)};
-    return build_permute(b, build_op(b, OP_CONVOLUTION, args, 9), (const int64_t[]){0, 2, 3, 1});
+    Value *weight = model_weight(m, 4, shape, "%s.weight", traits->patch);
+    Value *x = build_convolution(b, pixels, weight, bias, vision->patch, none);
+    return build_permute(b, x, (const int64_t[]){0, 2, 3, 1});
 }
 
 /* The weight called `name` as [1, rows, hidden]. */
@@ -111,7 +111,7 @@ static Value *interpolate(Vision *vision, Value *positions, int64_t count, const
 
 /* Has the image the size whose positions the table holds? */
 static bool has_own_size(const Vision *vision, const Value *pixels, const Sym *const *grid) {
-    if (vision->traits->any_size) {
+    if (vision->traits->size == SIZE_ANY) {
         return pixels->shape[2] == pixels->shape[3] &&
                sym_is_value(grid[0], vision->image[0] / vision->patch[0]) &&
                sym_is_value(grid[1], vision->image[1] / vision->patch[1]);

@@ -5,6 +5,13 @@
 
 #include "source/checkpoint/prenorm.h"
 
+/* Which images a program takes, unless the user says it. */
+typedef enum VisionSize {
+    SIZE_FIXED, /* those of the configured size */
+    SIZE_ANY,
+    SIZE_PATCHES, /* those of any number of whole patches */
+} VisionSize;
+
 typedef struct VisionTraits {
     const char *patch; /* the convolution */
     bool patch_bias;
@@ -16,8 +23,8 @@ typedef struct VisionTraits {
     const PreNormNames *layer;
     PreNormDefaults defaults;
     int64_t image_size, patch_size;
-    bool any_size; /* images need not have the configured size */
-    bool float32;  /* positions are interpolated in float32 */
+    VisionSize size;
+    bool float32; /* positions are interpolated in float32 */
 } VisionTraits;
 
 typedef struct Vision {

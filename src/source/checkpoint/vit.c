@@ -49,7 +49,7 @@ static const VitTraits vit_traits = {
 
 static const VitTraits dinov2_traits = {
     .vision = {VIT_EMBEDDINGS, .layer = &dinov2_layer, .defaults = {768, 0, 12, 12, 1e-6, "gelu"},
-               .patch_size = 14, .any_size = true, .float32 = true},
+               .patch_size = 14, .size = SIZE_ANY, .float32 = true},
     .layer_scale = true,
 };
 
