@@ -56,7 +56,7 @@ Bart bart_start(Model *m) {
 
 static float *new_table(Bart *bart, int64_t rows) {
     float *table = NULL;
-    if (rows * bart->width < 1 << 28)
+    if (rows * bart->width < 1 << 24)
         table = ARENA_ARRAY(&bart->m->b.program->arena, float, (size_t)(rows * bart->width));
     if (!table) build_fail(&bart->m->b, FERRY_OUT_OF_MEMORY, "no memory for %lld positions",
                            (long long)rows);

@@ -205,8 +205,7 @@ Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, .
 int64_t model_size(Model *m, uint32_t dim, const char *name) {
     if (!build_ok(&m->b)) return 1;
     const CheckpointTensor *found = find_base(m, name);
-    if (found && dim < found->rank && found->shape[dim] > 0)
-        return found->shape[dim];
+    if (found && dim < found->rank && found->shape[dim] > 0) return found->shape[dim];
     missing(m, join_names(m, m->part_prefix, name));
     return 1;
 }
