@@ -81,7 +81,7 @@ Value *audio_encode(Model *m, const char *scope, bool pools) {
     x = convolve(&encoder, x, 2, "conv2");
     x = build_permute(b, x, (const int64_t[]){0, 2, 1});
     x = build_add(b, x, model_matrix(m, positions, encoder.hidden, "embed_positions.weight"));
-    for (int64_t i = 0; i < encoder.layers; i++) x = prenorm_layer(&encoder, x, i);
+    for (int64_t i = 0; i < encoder.layers && build_ok(b); i++) x = prenorm_layer(&encoder, x, i);
     if (pools) x = average_pairs(m, x, positions);
     x = model_layer_norm(m, x, true, encoder.eps, "layer_norm");
     b->scope = outer;
