@@ -177,8 +177,10 @@ static ferry_status add_empty_cache(const Input *in) {
     return add(in, in->port->rank, shape, NULL);
 }
 
+/* Zeros [batch, count], or of the size that the program was traced with. */
 static ferry_status add_zeros(const Input *in) {
-    const int64_t shape[2] = {in->feed->batch, in->feed->count};
+    const int64_t fixed = strtoll(in->port->shape[1], NULL, 10);
+    const int64_t shape[2] = {in->feed->batch, fixed > 0 ? fixed : in->feed->count};
     return add(in, 2, shape, NULL);
 }
 

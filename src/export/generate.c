@@ -86,7 +86,7 @@ static ferry_status choose_steps(Generator *g) {
         const StepPort *ids = ids_of(g->decode);
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
-        bool start = g->single ? !step_is_stateful(g->decode) : needs_prefill(g->decode);
+        bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
         if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
@@ -186,13 +186,32 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
                          (long long)(g->limit - 1));
     }
     /* A static cache of any length is as long as it must be. */
-    if (!cache) {
-        const StepPort *port;
-        for (size_t i = 0; g->decode && (port = step_input(g->decode, i)); i++) {
-            if (strstr(port->keyword, "cumulative_length")) g->feed.cache_length = g->limit - 1;
-        }
-    }
+    bool counted = g->decode && step_component(g->decode)->manifest.counted;
+    if (!cache && counted) g->feed.cache_length = g->limit - 1;
     return FERRY_OK;
+}
+
+/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
+static bool knows_padding(const Step *step) {
+    const StepPort *port;
+    bool masks = false, masks_keys = false, states = false;
+    if (!step) return true;
+    for (size_t i = 0; (port = step_input(step, i)); i++) {
+        bool mask = strstr(port->keyword, "attention_mask") != NULL;
+        masks |= mask;
+        masks_keys |= mask && port->port->rank == 2;
+        states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
+    }
+    return masks_keys || (masks && !states);
+}
+
+static ferry_status check_padding(const Generator *g) {
+    bool padded = false;
+    for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
+    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
+                     "the program was traced without a mask for padding: give prompts of the same "
+                     "length");
 }
 
 static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
@@ -223,7 +242,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     g->feed.capacity = g->limit;
     g->feed.tokens = g->tokens;
     g->feed.valid = g->valid;
-    return FERRY_OK;
+    return check_padding(g);
 }
 
 /* ---- steps ---- */

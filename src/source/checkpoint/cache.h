@@ -10,7 +10,8 @@
  *
  * Leaf names, their order and the structure are those of transformers.cache_utils as
  * transformers.exporters flattens them: cache.layers.N.keys, .values and then, of a sliding layer,
- * ._sliding_window_tensor, or of a static one, .cumulative_length. */
+ * ._sliding_window_tensor, or of a static one, .cumulative_length. A decoder with cross attention has two
+ * caches, cache.self_attention_cache.layers.N.keys and cache.cross_attention_cache.layers.N.keys. */
 #ifndef SOURCE_CACHE_H
 #define SOURCE_CACHE_H
 
@@ -25,7 +26,14 @@ typedef struct CacheLayer {
     Value *counter;       /* of a static layer that came in: its number of entries, 0-d int64 */
     Value *before[2];     /* keys and values as they came in; NULL: nothing did */
     Value *marker;        /* of a sliding layer that came in: its window, 0-d int64 */
+    bool fixed;           /* of cross attention: nothing joins what prefill leaves */
 } CacheLayer;
+
+/* The caches of a decoder that also attends to what an encoder made. */
+typedef struct CachePair {
+    CacheLayer *self, *cross;
+    int64_t layers;
+} CachePair;
 
 /* Does the eager model keep a cache, returned or not? */
 bool model_keeps_cache(Model *m);
@@ -46,5 +54,15 @@ void model_join_cache(Model *m, CacheLayer *layer, int64_t index);
 /* Append the cache to the outputs; its structure for the outputs' tree, and the inputs' when one came
  * in (m->cache_tree). NULL after a failure. */
 const Tree *model_output_cache(Model *m, const CacheLayer *layers, int64_t count);
+
+/* The decoder's cache is a pair: from here on model_join_cache and model_slots mean the one of self
+ * attention, "cache.self_attention_cache". */
+void model_use_cache_pair(Model *m);
+
+/* Take keys and values [batch, heads, length, size] of cross attention as they come in. */
+void model_take_fixed_cache(Model *m, CacheLayer *layer, int64_t index, const Sym *const *shape);
+
+/* As model_output_cache, for both. */
+const Tree *model_output_cache_pair(Model *m, const CachePair *pair);
 
 #endif

@@ -33,6 +33,7 @@ bool task_parse(const char *text, Task *out) {
 }
 
 static const Family *const lists[] = {decoder_families, gpt_families,  encoder_families,
+                                      t5_families,      bart_families, whisper_families,
                                       vit_families,     clip_families, multimodal_families};
 
 void families_register(Registry *registry) {

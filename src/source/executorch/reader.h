@@ -98,8 +98,10 @@ const Sym *pte_read_size(Reader *r, uint64_t index);
 /* An argument of this type. */
 Arg pte_read_arg(Reader *r, uint64_t index, const OpArg *type);
 
-/* The tensor at `index` is `value` from now on. Only inputs and states are written more than once. */
+/* The tensor at `index` is `value` from now on. Only inputs and states are written more than once, */
 void pte_read_give(Reader *r, uint64_t index, Value *value);
+/* and what a kernel changes in place. */
+void pte_read_change(Reader *r, uint64_t index, Value *value);
 
 /* `count` elements of a weight at an offset of the file, which has a segment of `size` bytes from there. */
 Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
