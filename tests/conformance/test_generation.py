@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import support
 import transformers
+from make_generation import BEAMS, NEW_TOKENS, SEARCHED
 from safetensors.numpy import load_file, save_file
 from support import FIXTURES, ferry, ferry_json
 
@@ -24,7 +25,6 @@ CACHES = {
     "static": ["--static-cache", "48"],
     "static-multi-token": ["--static-cache", "48", "--multi-token-decode"],
 }
-NEW_TOKENS = 32
 
 # Every target and every kind of cache for a few; for the others each target once, and the kinds in turn.
 WHOLE = ("llama", "gpt2", "gemma3_text")
@@ -56,12 +56,15 @@ def eager() -> Path:
     return support.make_once("generation", [HERE / "make_generation.py"], generate_all, known)
 
 
-def export(source: Path, directory: Path, *options) -> Path:
-    ferry("export", source, *options, "-o", directory, "-q")
+def configure(directory: Path, **changes) -> None:
     path = directory / "generation_config.json"
     config = json.loads(path.read_text()) if path.exists() else {}
-    config |= {"min_new_tokens": NEW_TOKENS, "do_sample": False, "pad_token_id": 0}
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps({**config, "do_sample": False, "pad_token_id": 0, **changes}))
+
+
+def export(source: Path, directory: Path, *options) -> Path:
+    ferry("export", source, *options, "-o", directory, "-q")
+    configure(directory, min_new_tokens=NEW_TOKENS)
     return directory
 
 
@@ -92,6 +95,18 @@ def test_a_traced_decode_step_generates_what_the_eager_model_generates(model_typ
     directory = export(program, tmp_path, "--component", "decode", "--to", target)
     found = generate(directory, inputs, RUNTIMES[target])
     np.testing.assert_array_equal(found, expected["greedy"])
+
+
+@pytest.mark.parametrize("target", RUNTIMES)
+@pytest.mark.parametrize("model_type", SEARCHED)
+def test_beam_search_finds_what_it_finds_in_transformers(model_type, target, eager, tmp_path):
+    expected = load_file(eager / f"{model_type}.safetensors")
+    inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
+    directory = export(FIXTURES / model_type, tmp_path, "--generation", "--multi-token-decode", "--to", target)
+    for name, options in BEAMS.items():
+        configure(directory, **{"min_new_tokens": 0, **options})
+        found = generate(directory, inputs, RUNTIMES[target])
+        np.testing.assert_array_equal(found, expected[name], err_msg=name)
 
 
 def test_the_programs_of_a_split_become_the_components_of_an_export(tmp_path):
