@@ -672,7 +672,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
                    "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    family->build(&m);
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
