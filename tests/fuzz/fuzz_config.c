@@ -40,7 +40,7 @@ static void build_one(const Checkpoint *cp, const Registry *registry, const Mode
     program_free(program);
 }
 
-/* Every task, the class in the configuration (-1), and every component. */
+/* Every task, the class in the configuration (-1), and every component, with growing and static caches. */
 static void build(const Checkpoint *cp, const Registry *registry) {
     const char *const *components;
     for (int task = -1; task < TASK_COUNT; task++) {
@@ -49,8 +49,12 @@ static void build(const Checkpoint *cp, const Registry *registry) {
         build_one(cp, registry, &request);
     }
     if (model_components(cp, registry, &components, NULL) != FERRY_OK) return;
-    for (; *components; components++) {
-        const ModelRequest request = {.component = *components, .default_inputs = true};
+    for (size_t i = 0; components[i / 2]; i++) {
+        const ModelRequest request = {.component = components[i / 2],
+                                      .static_cache = i % 2 ? 16 : 0,
+                                      .multi_token = i % 2,
+                                      .use_cache = true,
+                                      .default_inputs = true};
         build_one(cp, registry, &request);
     }
 }
