@@ -222,8 +222,10 @@ static bool is_kind(const Input *in, size_t kind) {
 
 static ferry_status add_input(const Input *in, const StepPort *port) {
     const Feed *feed = in->feed;
-    const ferry_tensor *given = feed->given ? ferry_tensors_find(feed->given, in->keyword) : NULL;
     if (port->carried && !feed->starts) return FERRY_OK;
+    const ferry_tensor *given = NULL;
+    if (port->carried && feed->cache) given = ferry_tensors_find(feed->cache, in->keyword);
+    if (!given && feed->given) given = ferry_tensors_find(feed->given, in->keyword);
     if (given) return tensors_lend(in->out, in->keyword, given, in->error);
     if (strncmp(in->keyword, "cache.", 6) == 0) return add_empty_cache(in);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
