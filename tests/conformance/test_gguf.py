@@ -1,7 +1,6 @@
 """GGUF files as sources: what they hold, as the gguf package and Transformers see it."""
 
 import json
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -95,9 +94,15 @@ def test_link_is_for_what_is_there_as_it_is(tmp_path):
 # ---- refusals ----
 
 
-def edited(path, values=(), tensors=(), arch="llama"):
-    """A file with these values in place of those of a good one."""
-    good = gguf.GGUFReader(write_model_once())
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    path = tmp_path_factory.mktemp("good") / "model.gguf"
+    write_model(path, "llama")
+    return gguf.GGUFReader(path)
+
+
+def edited(good, path, values=(), tensors=(), arch="llama"):
+    """A good file with these values and tensors besides."""
     writer = gguf.GGUFWriter(path, arch)
     known = {key: field.contents() for key, field in good.fields.items()
              if not key.startswith(("GGUF.", "general.architecture"))}  # fmt: skip
@@ -108,16 +113,6 @@ def edited(path, values=(), tensors=(), arch="llama"):
     for name, data, kind in tensors:
         writer.add_tensor(name, data, raw_dtype=kind)
     gguf_files.finish(writer)
-
-
-def write_model_once():
-    path = support.ROOT / "build/conformance/good.gguf"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made = path.with_suffix(f".{os.getpid()}")
-        write_model(made, "llama")
-        made.rename(path)
-    return path
 
 
 REFUSALS = {
@@ -149,23 +144,23 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_refusals(name, tmp_path):
+def test_refusals(name, good, tmp_path):
     options, message = REFUSALS[name]
-    edited(tmp_path / "bad.gguf", **options)
+    edited(good, tmp_path / "bad.gguf", **options)
     done = ferry("export", tmp_path / "bad.gguf", "-o", tmp_path / "out", status=None)
     assert done.returncode in (5, 6) and message in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_keys_that_change_nothing(tmp_path):
+def test_keys_that_change_nothing(good, tmp_path):
     harmless = {"llama.tensor_data_layout": "Meta AI original pth", "llama.pooling_type": 3, "llama.attention.causal": True,
                 "llama.expert_count": 0, "llama.rope.scaling.type": "none", "llama.rope.dimension_count": 16}  # fmt: skip
-    edited(tmp_path / "model.gguf", harmless)
+    edited(good, tmp_path / "model.gguf", harmless)
     ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out")
 
 
-def test_a_key_can_be_vouched_for(tmp_path):
-    edited(tmp_path / "model.gguf", {"llama.logit_scale": 0.5})
+def test_a_key_can_be_vouched_for(good, tmp_path):
+    edited(good, tmp_path / "model.gguf", {"llama.logit_scale": 0.5})
     ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out", "--ignore-config", "llama.logit_scale")
 
 
