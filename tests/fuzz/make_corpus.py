@@ -215,7 +215,8 @@ def make_config():
     """Configurations of the fixtures, cut to one layer, with the shapes of its tensors."""
     for model_type in ("llama", "gemma3_text", "phi3", "cohere", "stablelm", "gpt2", "bloom", "falcon", "gpt_neox",
                        "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip", "t5", "bart", "m2m_100",
-                       "whisper", "llava", "gemma3", "smolvlm", "qwen2_5_vl", "qwen3_vl"):
+                       "whisper", "llava", "gemma3", "smolvlm", "qwen2_5_vl", "qwen3_vl", "qwen2_moe", "gpt_oss",
+                       "deepseek_v3"):
         with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
             content = {}
             for member in archive.getmembers():
@@ -233,7 +234,8 @@ def make_config():
             if isinstance(config.get(key), list):
                 config[key] = config[key][:1]
         tensors = {name: entry["shape"] for name, entry in sorted(header.items())
-                   if name != "__metadata__" and not re.search(r"(?<!\.0\.layer)\.[1-9]\.", name)}
+                   if name != "__metadata__"
+                   and not re.search(r"(?<!\.0\.layer)\.[1-9]\.", name.split(".experts.")[0])}
         text = json.dumps({"config": config, "tensors": tensors}, separators=(",", ":"), sort_keys=True)
         write("config", model_type, text.encode())
 
