@@ -291,7 +291,9 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    const char *full = strchr(type, '.')
+                           ? type
+                           : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 

@@ -87,6 +87,7 @@ struct ferry_family_model {
     bool masks_by_type; /* with a static cache, layers of each type have a mask of their own */
     bool masks_keys;    /* with a static cache, attention_mask is [batch, keys] all the same */
     Value *slots;       /* model_slots */
+    int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
     const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
 };
 
@@ -176,8 +177,8 @@ bool model_masks_whole(const Model *m);
 /* Say something to the user. */
 void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The outputs so far are the fields of the ModelOutput class `type` (without its module, such as
- * "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
+/* The outputs so far are the fields of the ModelOutput class `type` (such as "CausalLMOutputWithPast";
+ * with its module, where that is not transformers.modeling_outputs), `keys` in order; a field with several leaves (a cache) is in `trees`, a
  * NULL there is a plain tensor. */
 void model_output_tree(Model *m, const char *type, const char *const *keys,
                        const Tree *const *trees, uint32_t count);
