@@ -488,10 +488,12 @@ static void name_dimensions(Model *m) {
         m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
     if (!strcmp(input->name, "attention_mask") || !strcmp(input->name, "position_ids")) {
         input->rank = 0;
+        input->optional = true;
     }
     if (strcmp(input->name, "input_ids") == 0 && input->rank == 2 && model_takes_cache(m) &&
         !m->request->multi_token) {
