@@ -170,6 +170,21 @@ const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim)
     return make_part(arena, recipe, &part, rank + 1);
 }
 
+const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count) {
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, count);
+    Recipe result = {0};
+    if (!parts || count == 0) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const Recipe *item = items[i] ? recipe_unsqueeze(arena, items[i], 0) : NULL;
+        if (!item || item->parts[0].dtype != items[0]->parts[0].dtype) return NULL;
+        if (i == 0) result = *item;
+        if (memcmp(item->shape, result.shape, item->rank * sizeof *item->shape) != 0) return NULL;
+        parts[i] = item->parts[0];
+    }
+    result.shape[0] = result.part_count = count;
+    return make(arena, result, parts);
+}
+
 uint64_t recipe_count(const Recipe *recipe) {
     uint64_t count = 1;
     for (uint32_t d = 0; d < recipe->rank; d++) count *= (uint64_t)recipe->shape[d];

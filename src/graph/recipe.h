@@ -59,6 +59,9 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
 const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index);
 const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim);
 
+/* Recipes of one part, one shape and one dtype, one behind the other along a new first dimension. */
+const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count);
+
 uint64_t recipe_count(const Recipe *recipe);
 uint64_t recipe_bytes_size(const Recipe *recipe);
 

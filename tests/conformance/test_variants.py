@@ -18,9 +18,10 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
+PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1}
 CACHE = support.ROOT / "build/conformance/variants"
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
-SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
+SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",

@@ -181,8 +181,9 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);
-        type =
-            head->cross_attentions ? "CausalLMOutputWithCrossAttentions" : "CausalLMOutputWithPast";
+        type = head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
+               : head->experts        ? "MoeCausalLMOutputWithPast"
+                                      : "CausalLMOutputWithPast";
         break;
     case TASK_SEQUENCE_CLASSIFICATION: {
         Value *logits = model_head_linear(m, hidden, config_labels(m), false, "score");
@@ -201,6 +202,7 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     default:
         build_output(&m->b, "last_hidden_state", hidden);
         type = head->cross_attentions ? "BaseModelOutputWithPastAndCrossAttentions"
+               : head->experts        ? "MoeModelOutputWithPast"
                                       : "BaseModelOutputWithPast";
         key = "last_hidden_state";
         break;

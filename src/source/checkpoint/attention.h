@@ -21,12 +21,14 @@ typedef struct RotarySpec {
     int64_t
         trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
     bool ignore_scaling; /* rope_scaling concerns another layer type */
+    const char *otherwise; /* the parameters, as JSON, of a configuration that has none; may be NULL */
     bool float32;        /* cos and sin are float32 whatever the dtype of the computation */
 } RotarySpec;
 
 typedef struct Rotary {
     Value *cos, *sin; /* [batch or 1, 1, sequence, rotated] in the dtype of the computation */
     bool interleaved;
+    double score_factor; /* what mscale_all_dim makes of the scores, in the models that look at it */
 } Rotary;
 
 /* cos and sin at `positions` [batch or 1, sequence], from rope_parameters or from the older spelling
@@ -90,6 +92,7 @@ typedef struct DecoderHead {
     int64_t layers;
     const char *token_classifier; /* NULL: "score" */
     bool cross_attentions;        /* the outputs are ...AndCrossAttentions, without any */
+    bool experts;                 /* the outputs are Moe... */
     bool pads;                    /* pad_token_id is `pad` when the key is absent; else null */
     int64_t pad;
 } DecoderHead;

@@ -18,8 +18,10 @@
 static bool slides_by_default(const Decoder *d, int64_t i, int64_t first, int64_t pattern) {
     switch (d->traits->windows) {
     case WINDOW_NEVER: return false;
-    case WINDOW_ALWAYS: return true;
+    case WINDOW_ALWAYS:
+    case WINDOW_OPTION: return true;
     case WINDOW_SWITCH: return i >= first;
+    case WINDOW_EARLY: return i < first && i % 2 == 0;
     case WINDOW_UNROTATED: return !d->rotated[i];
     case WINDOW_PATTERN: return pattern > 0 && (i + 1) % pattern != 0;
     }
@@ -43,15 +45,14 @@ static void read_windows(Decoder *d) {
     Model *m = d->m;
     WindowRule rule = d->traits->windows;
     int64_t first = 0, pattern = d->traits->pattern;
-    bool on = rule != WINDOW_NEVER;
-    if (on && !config_is_null(m, "sliding_window"))
+    bool switched = rule >= WINDOW_OPTION && rule <= WINDOW_UNROTATED, on = rule != WINDOW_NEVER;
+    if (switched) on = config_bool_or(m, "use_sliding_window", false);
+    if (!on && rule != WINDOW_UNROTATED)
+        config_accept(m, "sliding_window");
+    else if (!config_is_null(m, "sliding_window"))
         d->window = config_size_or(m, "sliding_window", d->traits->window);
     if (!d->causal) d->window = d->window / 2 + 1;
-    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED)
-        on = config_bool_or(m, "use_sliding_window", false);
-    if (rule == WINDOW_SWITCH) first = config_int_or(m, "max_window_layers", 28);
-    if (rule == WINDOW_SWITCH && !on) d->window = 0;
-    if (rule == WINDOW_UNROTATED) config_accept(m, "max_window_layers");
+    if (switched) first = config_int_or(m, "max_window_layers", 28);
     if (d->traits->pattern_key) pattern = config_size_or(m, d->traits->pattern_key, pattern);
     for (int64_t i = 0; i < d->layers; i++) {
         bool sliding = on && slides_by_default(d, i, first, pattern);
@@ -145,6 +146,8 @@ static void read_options(Decoder *d) {
     }
     read_rotated_layers(d);
     read_windows(d);
+    if (traits->experts) experts_read(d);
+    if (traits->latent) latent_read(d);
 }
 
 /* ---- the whole model ---- */
@@ -175,7 +178,7 @@ static Value *scale_logits(Model *m, Value *logits) {
 static void prepare_mask(Decoder *d, int kind, Value *padding, Value *packing) {
     Model *m = d->m;
     Value *mask = model_mask(m, padding, d->causal, kind ? d->window : 0);
-    if (!mask && d->causal && (packing || d->softcap)) mask = model_causal_mask(m, 0);
+    if (!mask && d->causal && (packing || decoder_scores(d))) mask = model_causal_mask(m, 0);
     if (packing) mask = mask ? build_binary(&m->b, OP_AND, mask, packing) : packing;
     d->mask[kind] = mask;
     d->is_causal[kind] = d->causal && model_is_causal(m, mask);
@@ -194,7 +197,8 @@ static void prepare_attention(Decoder *d) {
                              .even = traits->even_rotation,
                              .interleaved = traits->interleaved,
                              .max_length = traits->max_length,
-                             .trained_length = traits->trained_length};
+                             .trained_length = traits->trained_length,
+                             .otherwise = traits->rope};
     RotarySpec specs[2] = {spec, spec};
     if (traits->rotary_by_type) {
         specs[0].layer_type = "full_attention";
@@ -255,6 +259,7 @@ static void build_decoder(Model *m) {
                               .scale_logits = scale_logits,
                               .cache = d.cache,
                               .layers = d.layers,
+                              .experts = d.traits->experts != NULL,
                               .pads = d.traits->pads,
                               .pad = d.traits->pad};
     model_decoder_outputs(m, x, &head);
@@ -397,6 +402,58 @@ static const DecoderTraits cohere = {.activation_key = "hidden_act",
                                      PADS(0),
                                      .logit_scale = 0.0625};
 
+static const DecoderTraits mixtral = {.activation_key = "hidden_act",
+                                      .activation = "silu",
+                                      .eps_key = "rms_norm_eps",
+                                      .eps = 1e-5,
+                                      .kv_heads = 8,
+                                      .max_length = 131072,
+                                      .theta = 1000000,
+                                      .windows = WINDOW_ALWAYS,
+                                      .experts = &mixtral_experts};
+static const DecoderTraits qwen2_moe = {LLAMA_LIKE,
+                                        .bias_key = "qkv_bias",
+                                        .bias = true,
+                                        .kv_heads = 16,
+                                        .max_length = 32768,
+                                        .windows = WINDOW_EARLY,
+                                        .window = 4096,
+                                        .experts = &qwen2_experts};
+static const DecoderTraits qwen3_moe = {LLAMA_LIKE,
+                                        .bias_key = "attention_bias",
+                                        .output_bias = true,
+                                        .qk_norm = QK_SHARED,
+                                        .kv_heads = 4,
+                                        .max_length = 32768,
+                                        .windows = WINDOW_OPTION,
+                                        .window = 4096,
+                                        .experts = &qwen3_experts};
+static const DecoderTraits gpt_oss = {
+    .activation_key = "hidden_act",
+    .activation = "silu",
+    .eps_key = "rms_norm_eps",
+    .eps = 1e-5,
+    .bias_key = "attention_bias",
+    .bias = true,
+    .output_bias = true,
+    .head_dim = 64,
+    .kv_heads = 8,
+    .max_length = 131072,
+    .theta = 150000,
+    .rope = "{\"rope_type\": \"yarn\", \"factor\": 32, \"beta_fast\": 32, \"beta_slow\": 1, "
+            "\"truncate\": false, \"original_max_position_embeddings\": 4096}",
+    .windows = WINDOW_PATTERN,
+    .window = 128,
+    .pattern = 2,
+    .sinks = true,
+    .experts = &gpt_oss_experts};
+static const DecoderTraits deepseek_v3 = {LLAMA_LIKE,
+                                          .bias_key = "attention_bias",
+                                          .output_bias = true,
+                                          .max_length = 4096,
+                                          .latent = true,
+                                          .experts = &deepseek_experts};
+
 enum {
     BASE = 1u << TASK_FEATURES | 1u << TASK_CAUSAL_LM,
     SEQUENCE = 1u << TASK_SEQUENCE_CLASSIFICATION,
@@ -418,6 +475,13 @@ const Family decoder_families[] = {
     {"granite", "Granite", "model", build_decoder, BASE, &granite, NULL},
     {"starcoder2", "Starcoder2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &starcoder2, NULL},
     {"stablelm", "StableLm", "model", build_decoder, BASE | SEQUENCE | TOKENS, &stablelm, NULL},
+    {"mixtral", "Mixtral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mixtral, NULL},
+    {"qwen2_moe", "Qwen2Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
+     &qwen2_moe, NULL},
+    {"qwen3_moe", "Qwen3Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
+     &qwen3_moe, NULL},
+    {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss, NULL},
+    {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3, NULL},
     {"cohere", "Cohere", "model", build_decoder, BASE, &cohere, NULL},
     {0},
 };

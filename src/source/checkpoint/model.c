@@ -77,23 +77,36 @@ static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
     buffer_free(&text);
 }
 
-/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
-static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+/* What the file has; NULL after a failure. */
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *found, uint32_t rank,
+                                 const int64_t *shape) {
     const SafeTensor *tensor = found->tensor;
-    if (!build_ok(&m->b)) return &m->b.poison;
+    if (!build_ok(&m->b)) return NULL;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
         wrong_shape(m, found, rank, shape);
-        return &m->b.poison;
+        return NULL;
     }
-    Value *value = map_find(&m->weights, tensor->name);
-    if (value) return value;
-    Program *program = m->b.program;
-    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
-                                       tensor->dtype, rank, shape);
-    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
+    const Recipe *recipe = recipe_file(&m->b.program->arena, &found->shard->tensors.file,
+                                       tensor->offset, tensor->dtype, rank, shape);
+    if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return recipe;
+}
+
+static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    Value *value = program_weight(m->b.program, VALUE_PARAMETER, name, recipe);
     if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
-    map_put(&m->weights, tensor->name, value);
+    return ferry_dtype_is_float(value->dtype) ? build_to(&m->b, value, dtype) : value;
+}
+
+/* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
+static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
+    const Recipe *recipe = read_tensor(m, found, rank, shape);
+    if (!recipe) return &m->b.poison;
+    Value *value = map_find(&m->weights, found->tensor->name);
+    if (value) return value;
+    value = made_weight(m, recipe, m->dtype, found->tensor->name);
+    map_put(&m->weights, found->tensor->name, value);
     return value;
 }
 
@@ -120,6 +133,21 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
 Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, rank, shape, name);
+}
+
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    if (!build_ok(&m->b)) return NULL;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return read_tensor(m, found, rank, shape);
+    missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    return NULL;
+}
+
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    name = arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name);
+    return made_weight(m, recipe, dtype, name);
 }
 
 Value *model_vector(Model *m, int64_t size, const char *name, ...) {

@@ -125,6 +125,13 @@ int64_t config_labels(Model *m);
 Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same as it is in the file, to be taken apart and put together; NULL after a failure. What is made
+ * of it becomes a value in the dtype of the computation (or in `dtype`) with model_made_weight. */
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Short forms for the common ranks. */
 Value *model_vector(Model *m, int64_t size, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
