@@ -16,6 +16,7 @@
 const ExpertTraits mixtral_experts = {.count_keys = {"num_local_experts", "num_experts"},
                                       .count = 8,
                                       .chosen = 2,
+                                      .normalize = true,
                                       .module = "block_sparse_moe",
                                       .router_name = "gate",
                                       .names = {"w1", "w3", "w2"}};
@@ -59,6 +60,14 @@ const ExpertTraits deepseek_experts = {.router = ROUTER_SIGMOID,
                                        .router_name = "gate",
                                        .names = {SEPARATE}};
 
+const ExpertTraits jamba_experts = {.sparse = SPARSE_PERIOD,
+                                    .count_keys = {"num_local_experts", "num_experts"},
+                                    .count = 16,
+                                    .chosen = 2,
+                                    .module = "feed_forward",
+                                    .router_name = "router",
+                                    .names = {SEPARATE}};
+
 static bool is_listed(json_t *list, int64_t number) {
     size_t index;
     json_t *entry;
@@ -72,15 +81,22 @@ static bool is_listed(json_t *list, int64_t number) {
 static void read_sparse(Decoder *d, SparseRule rule) {
     Model *m = d->m;
     Experts *experts = d->experts;
-    int64_t step = 1, first = 0;
+    int64_t step = 1, first = 0, period = 1, offset = 0;
     json_t *dense = NULL;
     if (rule == SPARSE_STEP) {
         step = config_size_or(m, "decoder_sparse_step", 1);
         dense = config_get(m, "mlp_only_layers");
     }
     if (rule == SPARSE_LATER) first = config_int_or(m, "first_k_dense_replace", 3);
-    for (int64_t i = 0; i < d->layers; i++)
-        experts->sparse[i] = i >= first && (i + 1) % step == 0 && !is_listed(dense, i);
+    if (rule == SPARSE_PERIOD) {
+        period = config_size_or(m, "expert_layer_period", 2);
+        offset = config_int_or(m, "expert_layer_offset", 1);
+        if (experts->count == 1) first = d->layers;
+    }
+    for (int64_t i = 0; i < d->layers; i++) {
+        experts->sparse[i] = i >= first && (i + 1) % step == 0 && !is_listed(dense, i) &&
+                             (period == 1 || i % period == offset);
+    }
 }
 
 /* The choice among groups of experts. */
@@ -121,8 +137,9 @@ void experts_read(Decoder *d) {
     experts->chosen = config_size_or(m, "num_experts_per_tok", traits->chosen);
     experts->size = traits->size ? config_size_or(m, "moe_intermediate_size", traits->size)
                                  : d->intermediate;
-    experts->normalizes =
-        !traits->normalize_key || config_bool_or(m, traits->normalize_key, traits->normalize);
+    experts->normalizes = traits->normalize;
+    if (traits->normalize_key)
+        experts->normalizes = config_bool_or(m, traits->normalize_key, traits->normalize);
     experts->factor = 1;
     if (traits->shared == SHARED_GATED) {
         experts->shared_size =

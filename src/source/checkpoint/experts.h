@@ -22,6 +22,7 @@ typedef enum SparseRule {
     SPARSE_ALWAYS,
     SPARSE_STEP,  /* every decoder_sparse_step-th layer that is not in mlp_only_layers */
     SPARSE_LATER, /* from layer first_k_dense_replace on */
+    SPARSE_PERIOD, /* layers expert_layer_offset of every expert_layer_period, if there are two experts */
 } SparseRule;
 
 typedef struct ExpertTraits {
@@ -32,7 +33,7 @@ typedef struct ExpertTraits {
     int64_t count, chosen;     /* defaults of the number of experts and of num_experts_per_tok */
     int64_t size;              /* default of moe_intermediate_size; 0: it is intermediate_size */
     int64_t shared_size;       /* default of shared_expert_intermediate_size */
-    const char *normalize_key; /* whether the weights are divided by their sum; NULL: always */
+    const char *normalize_key; /* whether the weights are divided by their sum; NULL: `normalize` */
     bool normalize;            /* default of that */
     const char *module;        /* "mlp" in version 5 of Transformers; what it was called before */
     const char *router_name;
@@ -41,7 +42,7 @@ typedef struct ExpertTraits {
 } ExpertTraits;
 
 extern const ExpertTraits mixtral_experts, qwen2_experts, qwen3_experts, gpt_oss_experts,
-    deepseek_experts;
+    deepseek_experts, jamba_experts;
 
 /* What the configuration says. */
 typedef struct Experts {

@@ -95,14 +95,6 @@ static void read_config(Mamba *s) {
 
 /* ---- the model ---- */
 
-/* Which tokens are padding: attention_mask has the tokens of this call. A step of one token has none. */
-static Value *read_padding(Model *m) {
-    if (model_takes_cache(m) && !m->request->multi_token) return NULL;
-    const Sym *shape[] = {m->batch, m->sequence};
-    Value *given = model_input(m, "attention_mask", FERRY_I64, 2, shape);
-    return given ? build_unsqueeze(&m->b, build_to(&m->b, given, m->dtype), 2) : NULL;
-}
-
 static Value *embedding(Mamba *s) {
     const char *name = model_has(s->m, "embedding.weight") ? "embedding" : "embeddings";
     return model_matrix(s->m, config_int(s->m, "vocab_size"), s->mixer.hidden, "%s.weight", name);
@@ -151,7 +143,7 @@ static void build_mamba(Model *m) {
     if (!build_ok(b)) return;
     Value *table = embedding(&s);
     Value *x = model_embed_inputs(m, table, NULL);
-    s.mixer.padding = read_padding(m);
+    s.mixer.padding = mixer_read_padding(m);
     for (int64_t i = 0; i < s.layers && build_ok(b); i++) {
         build_scope(b, "%s.layers.%lld", m->family->base_prefix, (long long)i);
         x = block(&s, x, i);

@@ -21,7 +21,7 @@ typedef struct MambaMixer {
     const char *activation;
     MixerNorms norms;
     double eps;
-    Value *padding; /* [batch, sequence, 1]: 0 for padding, else 1; NULL: there is none */
+    Value *padding; /* [batch, sequence, 1]: 0 for padding, else 1; NULL: none */
 } MambaMixer;
 
 /* x [batch, sequence, hidden], with the weights "<module>.in_proj.weight" and so on. The layer's states
@@ -30,6 +30,10 @@ Value *mamba_mixer(const MambaMixer *mixer, Value *x, CacheLayer *cache, int64_t
                    const char *module);
 Value *mamba2_mixer(const MambaMixer *mixer, Value *x, CacheLayer *cache, int64_t layer,
                     const char *module);
+
+/* Of a model without attention, whose attention_mask has the tokens of this call alone; a step of one token
+ * takes none. */
+Value *mixer_read_padding(Model *m);
 
 /* x without padding, which must not reach the states. */
 Value *mixer_hide_padding(const MambaMixer *mixer, Value *x);

@@ -10,6 +10,13 @@ int64_t mixer_rank(Model *m, const char *key, int64_t hidden) {
     return config_int(m, key);
 }
 
+Value *mixer_read_padding(Model *m) {
+    if (model_takes_cache(m) && !m->request->multi_token) return NULL;
+    const Sym *shape[] = {m->batch, m->sequence};
+    Value *given = model_input(m, "attention_mask", FERRY_I64, 2, shape);
+    return given ? build_unsqueeze(&m->b, build_to(&m->b, given, m->dtype), 2) : NULL;
+}
+
 Value *mixer_hide_padding(const MambaMixer *mixer, Value *x) {
     return mixer->padding ? build_mul(&mixer->m->b, x, mixer->padding) : x;
 }
