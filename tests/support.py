@@ -1,8 +1,11 @@
 """What the Python tests share: the command under test, the fixtures, comparing tensors."""
 
+import fcntl
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +29,29 @@ ENVIRONMENT = {
     "FERRY_OPENVINO": str(OPENVINO),
     "FERRY_EXECUTORCH": str(EXECUTORCH),
 }
+
+
+def make_once(name: str, sources, make, extra: bytes = b"") -> Path:
+    """The folder that `make(folder)` fills, kept in build/conformance until a source changes; the first
+    process makes it, the others wait."""
+    cache = ROOT / "build/conformance" / name
+    digest = hashlib.sha256(extra)
+    for path in sources:
+        digest.update(Path(path).read_bytes())
+    directory = cache / digest.hexdigest()[:16]
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if directory.exists():
+            return directory
+        for old in cache.iterdir():
+            if old.is_dir():
+                shutil.rmtree(old)
+        made = cache / "unfinished"
+        made.mkdir()
+        make(made)
+        made.rename(directory)
+    return directory
 
 
 def ferry(*arguments, status: int | None = 0, **options) -> subprocess.CompletedProcess:

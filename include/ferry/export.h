@@ -77,9 +77,9 @@ typedef struct ferry_export_config {
     /* ExecuTorch: who computes: "xnnpack" (the default) or "mlx" what it can and the portable kernels the
      * rest, or "portable" kernels alone. */
     const char *backend;
-    /* ExecuTorch: the caller of the program gives the memory of inputs, and of outputs; by default it is
-     * planned with the rest. */
-    bool unplanned_inputs, unplanned_outputs;
+    /* ExecuTorch: the caller of the program gives the memory of inputs, of outputs, and of buffers that
+     * the program writes; by default it is planned with the rest. */
+    bool unplanned_inputs, unplanned_outputs, unplanned_buffers;
 
     /* Keys of config.json that ferry does not know and the caller vouches for. */
     const char *const *ignored_config_keys;

@@ -85,6 +85,7 @@ typedef struct ferry_port {
     const char *shape[FERRY_MAX_RANK];
     const char
         *writes; /* of an output: the input or buffer that holds it after the call, or NULL */
+    bool in_place; /* and that may be computed in its memory, which nothing else reads */
 } ferry_port;
 
 FERRY_API size_t ferry_exported_input_count(const ferry_exported *exported);

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct ferry_family {
     const char *model_type;   /* "llama" */
     const char *class_prefix; /* "Llama" */
-    const char *tasks[8];     /* "text-generation", ...; ends with NULL */
+    const char *tasks[16];    /* "text-generation", ...; ends with NULL */
 } ferry_family;
 
 /* False past the end. `plugins` (NULL: none) may add to what is built in, here and below. */

@@ -60,7 +60,7 @@ int cli_load_plugins(const StringList *files, ferry_plugins **out);
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,
-    command_ops, command_doctor, command_tokenize;
+    command_ops, command_doctor, command_tokenize, command_generate;
 
 /* ---- output ---- */
 

@@ -7,8 +7,9 @@
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
         *structure, *backend, *component;
-    bool generation, multi_token, dynamic, expect_dynamic, no_cache, deferred_asserts, stateful, no_stateful,
-        compress_to_fp16, unplanned_inputs, unplanned_outputs, json, quiet;
+    bool generation, multi_token, dynamic, expect_dynamic, no_cache, deferred_asserts, stateful,
+        no_stateful, compress_to_fp16, unplanned_inputs, unplanned_outputs, unplanned_buffers, json,
+        quiet;
     long opset, threads, static_cache;
     StringList ignored, plugins;
 } ExportArgs;
@@ -99,6 +100,7 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->backend = args->backend;
     config->unplanned_inputs = args->unplanned_inputs;
     config->unplanned_outputs = args->unplanned_outputs;
+    config->unplanned_buffers = args->unplanned_buffers;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
     config->ignored_config_keys = args->ignored.items;
@@ -182,8 +184,7 @@ static int run_export(int argc, char **argv) {
          "sample inputs (.safetensors, .npz): the inputs of the program,\n"
          "with their sizes unless --dynamic is given"},
         {0, "task", "TASK", OPTION_STRING, &args.task,
-         "feature-extraction, text-generation, fill-mask,\n"
-         "text-classification, token-classification, question-answering;\n"
+         "one of those that `ferry models` lists for the model type;\n"
          "default: the class that config.json names"},
         {0, "generation", NULL, OPTION_FLAG, &args.generation,
          "split into the components that generation runs, such as prefill\n"
@@ -224,6 +225,9 @@ static int run_export(int argc, char **argv) {
          "executorch: the caller gives the memory of inputs"},
         {0, "no-alloc-graph-output", NULL, OPTION_FLAG, &args.unplanned_outputs,
          "executorch: the caller gives the memory of outputs"},
+        {0, "no-alloc-mutable-buffers", NULL, OPTION_FLAG, &args.unplanned_buffers,
+         "executorch: the caller gives the memory of buffers that the\n"
+         "program writes"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
         OPTION_PLUGIN(&args.plugins),

@@ -22,7 +22,7 @@ static int run_models(int argc, char **argv) {
             printf("%s\n  {\"model_type\": \"%s\", \"class_prefix\": \"%s\", \"tasks\": [",
                    i ? "," : "", family.model_type, family.class_prefix);
         } else {
-            printf("%-14s %-12s ", family.model_type, family.class_prefix);
+            printf("%-19s %-12s ", family.model_type, family.class_prefix);
         }
         for (size_t t = 0; family.tasks[t]; t++) {
             printf(json ? "%s\"%s\"" : "%s%s", t ? ", " : "", family.tasks[t]);

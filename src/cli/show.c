@@ -17,21 +17,38 @@ static void print_sizes(size_t rank, const int64_t *shape) {
     putchar(']');
 }
 
+/* How the file holds a weight: "float32", or "Q4_K" for blocks. */
+static const char *storage(const ferry_weight *weight) {
+    return weight->blocks ? weight->blocks : ferry_dtype_name(weight->dtype);
+}
+
 typedef struct Totals {
     uint64_t bytes, elements;
-    uint64_t by_dtype[FERRY_DTYPE_COUNT];
-    size_t count;
+    struct {
+        const char *storage;
+        uint64_t elements;
+    } kinds[32]; /* more than there are */
+    size_t kind_count, count;
 } Totals;
+
+static void add_kind(Totals *totals, const char *kind, uint64_t elements) {
+    size_t i = 0;
+    while (i < totals->kind_count && strcmp(totals->kinds[i].storage, kind) != 0) i++;
+    if (i == sizeof totals->kinds / sizeof *totals->kinds) return;
+    if (i == totals->kind_count) totals->kinds[totals->kind_count++].storage = kind;
+    totals->kinds[i].elements += elements;
+}
 
 static Totals add_up(const ferry_model *model) {
     Totals totals = {0};
     ferry_weight weight;
     while (ferry_model_weight(model, totals.count, &weight)) {
-        uint64_t elements = weight.bytes / ferry_dtype_size(weight.dtype);
+        uint64_t elements = 1;
+        for (size_t d = 0; d < weight.rank; d++) elements *= (uint64_t)weight.shape[d];
         totals.count++;
         totals.bytes += weight.bytes;
         totals.elements += elements;
-        totals.by_dtype[weight.dtype] += elements;
+        add_kind(&totals, storage(&weight), elements);
     }
     return totals;
 }
@@ -42,7 +59,9 @@ static void print_weights_json(const ferry_model *model) {
     for (size_t i = 0; ferry_model_weight(model, i, &weight); i++) {
         printf("%s\n  {\"name\": ", i ? "," : "");
         cli_json_string(weight.name);
-        printf(", \"dtype\": \"%s\", \"shape\": ", ferry_dtype_name(weight.dtype));
+        printf(", \"dtype\": \"%s\", ", ferry_dtype_name(weight.dtype));
+        if (weight.blocks) printf("\"blocks\": \"%s\", ", weight.blocks);
+        printf("\"shape\": ");
         print_sizes(weight.rank, weight.shape);
         printf(", \"file\": ");
         cli_json_string(weight.file);
@@ -65,15 +84,13 @@ static void show_model(const ferry_model *model, const char *path, const ShowArg
     printf("%s: a checkpoint of model type %s\n", path, ferry_model_type(model));
     printf("  %zu tensors, %.1f million parameters, %s\n", totals.count,
            (double)totals.elements / 1e6, cli_bytes(totals.bytes));
-    for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
-        if (totals.by_dtype[d]) {
-            printf("  %-14s %.1f million\n", ferry_dtype_name((ferry_dtype)d),
-                   (double)totals.by_dtype[d] / 1e6);
-        }
+    for (size_t i = 0; i < totals.kind_count; i++) {
+        printf("  %-14s %.1f million\n", totals.kinds[i].storage,
+               (double)totals.kinds[i].elements / 1e6);
     }
     ferry_weight weight;
     for (size_t i = 0; args->weights && ferry_model_weight(model, i, &weight); i++) {
-        printf("  %s  %s", weight.name, ferry_dtype_name(weight.dtype));
+        printf("  %s  %s", weight.name, storage(&weight));
         print_sizes(weight.rank, weight.shape);
         printf("  %s\n", weight.file);
     }

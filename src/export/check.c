@@ -81,34 +81,21 @@ static void compare_all(Check *check, const char *runtime, const char *inputs,
 
 /* ---- oracles ---- */
 
-/* The task of a class name: "BertForMaskedLM" ends in "ForMaskedLM". */
-static bool task_of_architecture(const char *name, Task *out) {
-    size_t length = strlen(name), best = 0;
-    for (int task = 0; task < TASK_COUNT; task++) {
-        const char *suffix = task_suffix((Task)task);
-        size_t end = strlen(suffix);
-        if (end <= best || end > length || strcmp(name + length - end, suffix) != 0) continue;
-        *out = (Task)task;
-        best = end;
-    }
-    if (length >= 11 && strcmp(name + length - 11, "LMHeadModel") == 0) *out = TASK_CAUSAL_LM;
-    return best > 0;
-}
-
 /* The checkpoint's own program, before any pass, in the reference runtime. */
 static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     InputRequest requests[64];
     Checkpoint *checkpoint = NULL;
     const Manifest *manifest = &check->exported->manifest;
     size_t count = ferry_tensors_count(inputs);
-    ModelRequest request = {.dtype = ferry_dtype_parse(manifest->dtype), .use_cache = true};
+    ModelRequest request = {.architecture = manifest->architecture,
+                            .dtype = ferry_dtype_parse(manifest->dtype),
+                            .use_cache = true};
     if (strcmp(manifest->component, "model") != 0) {
         return error_set(check->error, FERRY_UNSUPPORTED, check->config->against,
                          "the component \"%s\" cannot be compared with a checkpoint: give recorded "
                          "outputs, or nothing",
                          manifest->component);
     }
-    request.has_task = task_of_architecture(manifest->architecture, &request.task);
     if (count > 64)
         return error_set(check->error, FERRY_UNSUPPORTED, "inputs", "more than 64 inputs");
     for (size_t i = 0; i < count; i++) {
@@ -133,7 +120,7 @@ static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, fe
 
 static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     const char *against = check->config->against;
-    if (against && path_is_directory(against)) return ask_checkpoint(check, inputs, out);
+    if (against && checkpoint_probe(against)) return ask_checkpoint(check, inputs, out);
     if (against) return ferry_tensors_load(against, out, check->error);
     ferry_run_config run;
     ferry_run_config_init(&run);
@@ -145,7 +132,7 @@ static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_
 static const char *name_oracle(const Check *check) {
     const char *against = check->config->against;
     if (!against) return "the reference runtime on the same program";
-    return path_is_directory(against) ? "the checkpoint in the reference runtime" : against;
+    return checkpoint_probe(against) ? "the checkpoint in the reference runtime" : against;
 }
 
 /* ---- runtimes ---- */
@@ -202,7 +189,7 @@ static ferry_status check_all(Check *check) {
     ferry_tensors *inputs = NULL;
     ferry_status status = FERRY_OK;
     bool given = check->config->inputs != NULL;
-    if (check->config->against && !path_is_directory(check->config->against) && !given) {
+    if (check->config->against && !checkpoint_probe(check->config->against) && !given) {
         return error_set(
             check->error, FERRY_INVALID_ARGUMENT, check->config->against,
             "recorded outputs need the inputs that they were recorded with: give --inputs");

@@ -52,11 +52,24 @@ static void record_samples(Program *program, const ferry_tensors *samples) {
     }
 }
 
+static ferry_status not_a_task(Export *ex, const char *name) {
+    Buffer known = {0};
+    for (int task = 0; task < TASK_COUNT; task++)
+        buffer_format(&known, "%s%s", task ? ", " : "", task_name((Task)task));
+    ferry_status status = error_set(ex->error, FERRY_INVALID_ARGUMENT, "task",
+                                    "\"%s\" is not a task (expected one of %s)", name,
+                                    known.failed ? "" : buffer_string(&known));
+    buffer_free(&known);
+    return status;
+}
+
 /* A checkpoint: the family builds the program that the configuration asks for. */
 static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
     ModelRequest request = {.dtype = choose_dtype(ex, config->dtype, checkpoint_dtype(checkpoint)),
                             .use_cache = !config->no_cache,
+                            .default_inputs =
+                                !config->inputs || ferry_tensors_count(config->inputs) == 0,
                             .component = config->component,
                             .static_cache = config->static_cache,
                             .multi_token = config->multi_token_decode,
@@ -67,11 +80,7 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     if (config->task) {
         request.has_task = task_parse(config->task, &request.task);
         if (!request.has_task) {
-            return error_set(ex->error, FERRY_INVALID_ARGUMENT, "task",
-                             "\"%s\" is not a task (expected feature-extraction, text-generation, "
-                             "fill-mask, text-classification, token-classification or "
-                             "question-answering)",
-                             config->task);
+            return not_a_task(ex, config->task);
         }
     }
     InputRequest *inputs;
@@ -218,6 +227,7 @@ static ferry_status check_backend(const ferry_export_config *config, ferry_error
         const char *option = backend                     ? "backend"
                              : config->unplanned_inputs  ? "no-alloc-graph-input"
                              : config->unplanned_outputs ? "no-alloc-graph-output"
+                             : config->unplanned_buffers ? "no-alloc-mutable-buffers"
                                                          : NULL;
         if (!option) return FERRY_OK;
         return error_set(error, FERRY_UNSUPPORTED, option,

@@ -18,7 +18,7 @@
 struct ferry_model {
     Checkpoint *checkpoint;
     Pt2 *pt2;
-    const char *directory; /* where config.json may be */
+    const char *directory; /* where config.json may be, unless it is told by a GGUF file */
     ferry_weight *weights;
     size_t weight_count;
     Arena arena;
@@ -34,6 +34,8 @@ typedef struct Manifest {
     const char *dtype;        /* "float32" */
     ferry_port *inputs, *outputs;
     size_t input_count, output_count;
+    int64_t static_cache; /* length of the caches; 0: they grow */
+    bool stateful;        /* the program keeps caches from run to run */
     json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
     json_t *json;   /* the document; owned */
 } Manifest;
@@ -118,6 +120,11 @@ OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status 
 
 /* A symbolic link to `file` in the place of a file of the export. */
 ferry_status save_link(Save *save, const char *name, const MappedFile *file);
+
+/* ---- files.c ---- */
+
+/* Write the files that go with an export: configurations, the tokenizer. */
+ferry_status files_write(Save *save);
 
 /* ---- inputs.c ---- */
 

@@ -45,6 +45,17 @@ static json_t *describe_input(const Value *value) {
                      ferry_dtype_name(value->dtype));
 }
 
+/* May the output be computed in the memory of the input of its name? When it is nothing but that, or that with
+ * some rows replaced, and nothing else reads what they were before. */
+static bool is_in_place(const Port *port, const uint32_t *uses) {
+    const Node *node = port->value->producer;
+    if (port->value->kind == VALUE_INPUT) return true; /* handed through */
+    if (!port->writes || !node || (node->op != OP_INDEX_COPY && node->op != OP_INDEX_PUT)) {
+        return false;
+    }
+    return node->args[0].tensor == port->writes && uses[port->writes->id] == 1;
+}
+
 static json_t *describe_port(const char *name, const Value *value, const char *writes) {
     json_t *shape = json_array();
     for (uint32_t d = 0; d < value->rank; d++) {
@@ -83,7 +94,8 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
                             json_string(config->backend ? config->backend : "xnnpack"));
         json_object_set_new(fields, "alloc_graph_input", json_boolean(!config->unplanned_inputs));
         json_object_set_new(fields, "alloc_graph_output", json_boolean(!config->unplanned_outputs));
-        json_object_set_new(fields, "alloc_mutable_buffers", json_true());
+        json_object_set_new(fields, "alloc_mutable_buffers",
+                            json_boolean(!config->unplanned_buffers));
     }
     json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
                         json_boolean(config->deferred_asserts));
@@ -138,6 +150,8 @@ static json_t *describe_constants(const ConstantLeaves *constants) {
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
     json_t *inputs = json_array(), *outputs = json_array();
+    Arena scratch = {0};
+    const uint32_t *uses = program_uses(program, &scratch);
     for (size_t i = 0; i < program->inputs.count; i++) {
         json_array_append_new(inputs, describe_port(target->input_name(program, i),
                                                     program->inputs.items[i].value, NULL));
@@ -145,9 +159,11 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Port *port = &program->outputs.items[i];
         const char *writes = port->writes ? place_name(program, target, port->writes) : NULL;
-        json_array_append_new(outputs,
-                              describe_port(target->output_name(program, i), port->value, writes));
+        json_t *entry = describe_port(target->output_name(program, i), port->value, writes);
+        if (uses && is_in_place(port, uses)) json_object_set_new(entry, "in_place", json_true());
+        json_array_append_new(outputs, entry);
     }
+    arena_free(&scratch);
     bool link = config->weights == FERRY_WEIGHTS_LINK;
     json_t *description =
         json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
@@ -155,6 +171,9 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
                   describe_ranges(program), "inputs", inputs, "outputs", outputs);
     if (program->states.count) {
         json_object_set_new(description, "states", describe_states(program));
+    }
+    if (config->static_cache) {
+        json_object_set_new(description, "static_cache", json_integer(config->static_cache));
     }
     if (strcmp(target->name, "executorch") == 0) {
         json_object_set_new(description, "constants",
@@ -284,7 +303,8 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
         *port = (ferry_port){.name = name,
                              .dtype = ferry_dtype_parse(dtype),
                              .rank = json_array_size(shape),
-                             .writes = json_string_value(json_object_get(entry, "writes"))};
+                             .writes = json_string_value(json_object_get(entry, "writes")),
+                             .in_place = json_is_true(json_object_get(entry, "in_place"))};
         for (size_t d = 0; d < port->rank; d++) {
             const char *size = json_string_value(json_array_get(shape, d));
             port->shape[d] = size ? size : "?";
@@ -301,6 +321,8 @@ static ferry_status adopt_component(Manifest *manifest, const char *path, const 
     json_t *own = json_object_get(metadata, "ferry");
     manifest->component = name;
     manifest->ranges = json_object_get(own, "ranges");
+    manifest->static_cache = json_integer_value(json_object_get(own, "static_cache"));
+    manifest->stateful = json_array_size(json_object_get(own, "states")) > 0;
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
     manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));

@@ -13,12 +13,14 @@ static ferry_status list_checkpoint(ferry_model *model, ferry_error *error) {
     if (!model->weights) return error_memory(error, checkpoint->directory, 0);
     for (size_t i = 0; i < checkpoint->tensor_count; i++) {
         const CheckpointTensor *entry = &checkpoint->tensors[i];
-        model->weights[model->weight_count++] = (ferry_weight){.name = entry->tensor->name,
-                                                               .file = entry->shard->name,
-                                                               .dtype = entry->tensor->dtype,
-                                                               .rank = entry->tensor->rank,
-                                                               .shape = entry->tensor->shape,
-                                                               .bytes = entry->tensor->size};
+        model->weights[model->weight_count++] =
+            (ferry_weight){.name = entry->name,
+                           .file = entry->shard->name,
+                           .dtype = entry->dtype,
+                           .blocks = entry->blocks ? entry->blocks->name : NULL,
+                           .rank = entry->rank,
+                           .shape = entry->shape,
+                           .bytes = entry->size};
     }
     return FERRY_OK;
 }

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *save_sibling(Save *save, const char *from, const char *ending) {
@@ -31,26 +30,6 @@ ferry_status save_link(Save *save, const char *name, const MappedFile *file) {
                        target, save->error));
     save->count++;
     return FERRY_OK;
-}
-
-static bool same_file(const char *a, const char *b) {
-    struct stat left, right;
-    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
-           left.st_ino == right.st_ino;
-}
-
-/* Copy a file from beside the source, where there is one, unless it is there already. */
-static ferry_status copy_file(Save *save, const char *name) {
-    const char *from = path_join(&save->arena, save->exported->model->directory, name);
-    const char *to = path_join(&save->arena, save->directory, name);
-    if (!path_exists(from) || same_file(from, to)) return FERRY_OK;
-    MappedFile source;
-    TRY(file_map(from, &save->arena, &source, save->error));
-    ferry_status status;
-    OutputFile *file = save_open(save, name, 0, &status);
-    if (file) status = output_write(file, 0, source.bytes, source.size, save->error);
-    file_unmap(&source);
-    return status;
 }
 
 static ferry_status write_manifest(Save *save) {
@@ -87,8 +66,7 @@ static ferry_status write_all(Save *save) {
     if (count == 0) TRY(write_component(save, whole));
     for (size_t i = 0; i < count; i++) TRY(write_component(save, whole->components[i]));
     save->exported = whole;
-    TRY(copy_file(save, "config.json"));
-    TRY(copy_file(save, "generation_config.json"));
+    TRY(files_write(save));
     return write_manifest(save);
 }
 

@@ -171,7 +171,8 @@ static ExecutorchOptions executorch_options(const ferry_export_config *config) {
     const char *backend = config->backend;
     return (ExecutorchOptions){.backend = executorch_backend(backend ? backend : "xnnpack"),
                                .unplanned_inputs = config->unplanned_inputs,
-                               .unplanned_outputs = config->unplanned_outputs};
+                               .unplanned_outputs = config->unplanned_outputs,
+                               .unplanned_states = config->unplanned_buffers};
 }
 
 static ferry_status legalize_executorch(Program *program, const Registry *registry,

@@ -131,6 +131,10 @@ Value *build_softmax(Builder *b, Value *x, int dim);
 
 Value *build_linear(Builder *b, Value *x, Value *weight, Value *bias);
 Value *build_matmul(Builder *b, Value *x, Value *y);
+/* x [batch, channels, sizes], weight [out, channels, kernel]; `stride` and `padding` have one number per
+ * size; `bias` may be NULL. */
+Value *build_convolution(Builder *b, Value *x, Value *weight, Value *bias, const int64_t *stride,
+                         const int64_t *padding);
 /* Over the last dimension; `weight` and `bias` may be NULL. */
 Value *build_layer_norm(Builder *b, Value *x, Value *weight, Value *bias, double eps);
 Value *build_rms_norm(Builder *b, Value *x, Value *weight, double eps);

@@ -44,6 +44,15 @@ const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset,
     return make_source(arena, file, file->bytes + offset, dtype, rank, shape);
 }
 
+const Recipe *recipe_blocks(Arena *arena, const MappedFile *file, uint64_t offset,
+                            const BlockFormat *blocks, uint32_t rank, const int64_t *shape) {
+    const Recipe *plain = make_source(arena, file, file->bytes + offset, FERRY_F32, rank, shape);
+    if (!plain) return NULL;
+    RecipePart part = plain->parts[0];
+    part.blocks = blocks;
+    return make(arena, *plain, &part);
+}
+
 const Recipe *recipe_bytes(Arena *arena, const void *bytes, ferry_dtype dtype, uint32_t rank,
                            const int64_t *shape) {
     return make_source(arena, NULL, bytes, dtype, rank, shape);
@@ -79,6 +88,14 @@ const Recipe *recipe_permute(Arena *arena, const Recipe *recipe, const int64_t *
     }
     result.parts = parts;
     return make(arena, result, parts);
+}
+
+/* Let the window begin so many elements later. */
+static void advance(RecipePart *part, int64_t elements) {
+    if (part->blocks)
+        part->start += elements;
+    else
+        part->base += elements * (int64_t)ferry_dtype_size(part->dtype);
 }
 
 bool recipe_part_is_contiguous(const RecipePart *part, uint32_t rank) {
@@ -129,7 +146,7 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
             position += length;
         }
         if (to <= from) continue;
-        part.base += from * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
+        advance(&part, from * part.strides[dim]);
         part.shape[dim] = to - from;
         parts[result.part_count++] = part;
     }
@@ -149,7 +166,7 @@ static const Recipe *make_part(Arena *arena, const Recipe *recipe, const RecipeP
 const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index) {
     RecipePart part = recipe->parts[0];
     if (recipe->part_count != 1) return NULL;
-    part.base += index * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
+    advance(&part, index * part.strides[dim]);
     for (uint32_t d = dim; d + 1 < recipe->rank; d++) {
         part.shape[d] = part.shape[d + 1];
         part.strides[d] = part.strides[d + 1];
@@ -168,6 +185,23 @@ const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim)
     part.strides[dim] = dim < rank ? part.shape[dim + 1] * part.strides[dim + 1] : 1;
     part.shape[dim] = 1;
     return make_part(arena, recipe, &part, rank + 1);
+}
+
+const Recipe *recipe_unzip(Arena *arena, const Recipe *recipe, int64_t groups) {
+    if (recipe->part_count != 1) return NULL;
+    Recipe result = *recipe;
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, 2 * (size_t)groups);
+    if (!parts) return NULL;
+    int64_t rows = recipe->shape[0] / groups, step = recipe->parts[0].strides[0];
+    for (int64_t i = 0; i < 2 * groups; i++) {
+        parts[i] = recipe->parts[0];
+        parts[i].shape[0] = rows / 2;
+        parts[i].strides[0] = 2 * step;
+        advance(&parts[i], (i / 2 * rows + i % 2) * step);
+    }
+    result.dim = 0;
+    result.part_count = 2 * (uint32_t)groups;
+    return make(arena, result, parts);
 }
 
 const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count) {
@@ -197,7 +231,8 @@ uint64_t recipe_bytes_size(const Recipe *recipe) {
 
 bool recipe_is_verbatim(const Recipe *recipe, const MappedFile **file, uint64_t *offset) {
     const RecipePart *part = &recipe->parts[0];
-    if (recipe->part_count != 1 || !part->file || part->dtype != recipe->dtype) return false;
+    if (recipe->part_count != 1 || !part->file || part->blocks || part->dtype != recipe->dtype)
+        return false;
     if (!recipe_part_is_contiguous(part, recipe->rank)) return false;
     *file = part->file;
     *offset = (uint64_t)(part->base - part->file->bytes);
@@ -210,6 +245,7 @@ bool recipe_equal(const Recipe *a, const Recipe *b) {
     for (uint32_t i = 0; i < a->part_count; i++) {
         const RecipePart *left = &a->parts[i], *right = &b->parts[i];
         if (left->base != right->base || left->dtype != right->dtype) return false;
+        if (left->blocks != right->blocks || left->start != right->start) return false;
         for (uint32_t d = 0; d < a->rank; d++) {
             if (left->shape[d] != right->shape[d] || left->strides[d] != right->strides[d])
                 return false;

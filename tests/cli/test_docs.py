@@ -26,7 +26,7 @@ def blocks(language: str, first: str) -> list:
 @pytest.fixture
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
-    for name, model_type in (("my-model", "llama"), ("my-bert", "bert")):
+    for name, model_type in (("my-model", "llama"), ("my-bert", "bert"), ("my-vit", "vit")):
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)

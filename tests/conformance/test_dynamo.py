@@ -50,7 +50,7 @@ def test_native(fixture, tmp_path, model_type):
     ferry("export", tmp_path / "model.pt2", "--to", "dynamo", "-o", tmp_path / "again")
     assert show(tmp_path / "again/model.pt2") == show(tmp_path / "model.pt2")
     outputs = program.module()(**inputs)
-    assert type(outputs).__module__ == "transformers.modeling_outputs"
+    assert type(outputs).__module__.startswith(("transformers.modeling_outputs", "transformers.models."))
     cache = getattr(outputs, "cache", None)
     if cache is not None:
         assert type(cache).__name__ == "DynamicCache"

@@ -35,19 +35,62 @@ static const CheckpointTensor *find_spelled(Model *m, const char *name) {
     return NULL;
 }
 
-/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
- * or with the prefixes that some heads and fine-tuning tools use. */
+/* What names of the base model begin with: the class's prefix, nothing (as the base class saves it), or
+ * what some heads and fine-tuning tools put there. */
+enum { BASE_PREFIXES = 6 };
+
+static const char *base_prefix(const Model *m, size_t i) {
+    static const char *const others[BASE_PREFIXES - 1] = {
+        "", "model", "transformer", "base_model.model", "base_model.model.model"};
+    return i == 0 ? m->family->base_prefix : others[i - 1];
+}
+
+/* "a.b" of "a" and "b", each of which may be empty. */
+static const char *join_names(Model *m, const char *a, const char *b) {
+    return arena_format(&m->b.program->arena, "%s%s%s", a, *a && *b ? "." : "", b);
+}
+
+/* The tensor called `name` in the present part of the base model. */
 static const CheckpointTensor *find_base(Model *m, const char *name) {
-    const char *const prefixes[] = {
-        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
-        "base_model.model.model"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const char *dot = *prefixes[i] ? "." : "";
-        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
-        const CheckpointTensor *found = find_spelled(m, full);
+    name = join_names(m, m->part_prefix, name);
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, base_prefix(m, i), name));
         if (found) return found;
     }
     return NULL;
+}
+
+/* Has the checkpoint tensors below this prefix in the base model? */
+static bool has_below(Model *m, const char *prefix) {
+    if (!*prefix) return true;
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const char *full =
+            arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
+        size_t length = strlen(full);
+        for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
+            const char *name = m->checkpoint->tensors[t].name;
+            if (strncmp(name, full, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes) {
+    const ModelPart outer = {m->config, m->config_path, m->part_prefix};
+    const char *prefix = NULL;
+    for (size_t i = 0; prefixes[i]; i++) {
+        prefix = join_names(m, outer.part_prefix, prefixes[i]);
+        if (has_below(m, prefix)) break;
+    }
+    m->part_prefix = prefix;
+    if (key) config_enter(m, key);
+    return outer;
+}
+
+void model_leave(Model *m, ModelPart outer) {
+    m->config = outer.config;
+    m->config_path = outer.config_path;
+    m->part_prefix = outer.part_prefix;
 }
 
 /* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
@@ -68,26 +111,24 @@ static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
 static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
                         const int64_t *shape) {
     Buffer text = {0};
-    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
-                  found->shard->name, found->tensor->name);
+    buffer_format(&text, "%s: tensor \"%s\": expected the shape ", found->shard->file.path,
+                  found->name);
     print_sizes(&text, rank, shape);
     buffer_text(&text, ", found ");
-    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    print_sizes(&text, found->rank, found->shape);
     build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
     buffer_free(&text);
 }
 
 /* What the file has; NULL after a failure. */
-static const Recipe *read_tensor(Model *m, const CheckpointTensor *found, uint32_t rank,
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *tensor, uint32_t rank,
                                  const int64_t *shape) {
-    const SafeTensor *tensor = found->tensor;
     if (!build_ok(&m->b)) return NULL;
     if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
-        wrong_shape(m, found, rank, shape);
+        wrong_shape(m, tensor, rank, shape);
         return NULL;
     }
-    const Recipe *recipe = recipe_file(&m->b.program->arena, &found->shard->tensors.file,
-                                       tensor->offset, tensor->dtype, rank, shape);
+    const Recipe *recipe = checkpoint_recipe(&m->b.program->arena, tensor);
     if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
     return recipe;
 }
@@ -103,10 +144,10 @@ static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, con
 static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
     const Recipe *recipe = read_tensor(m, found, rank, shape);
     if (!recipe) return &m->b.poison;
-    Value *value = map_find(&m->weights, found->tensor->name);
+    Value *value = map_find(&m->weights, found->name);
     if (value) return value;
-    value = made_weight(m, recipe, m->dtype, found->tensor->name);
-    map_put(&m->weights, found->tensor->name, value);
+    value = made_weight(m, recipe, m->dtype, found->name);
+    map_put(&m->weights, found->name, value);
     return value;
 }
 
@@ -120,7 +161,8 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *found = find_base(m, name);
     if (found) return load(m, found, rank, shape);
-    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    const char *part = join_names(m, m->part_prefix, name);
+    return missing(m, join_names(m, m->family->base_prefix, part));
 }
 
 /* The printf-formatted name that the varargs of the callers make. */
@@ -158,6 +200,15 @@ Value *model_vector(Model *m, int64_t size, const char *name, ...) {
 Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, 2, (const int64_t[]){rows, columns}, name);
+}
+
+int64_t model_size(Model *m, uint32_t dim, const char *name) {
+    if (!build_ok(&m->b)) return 1;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found && dim < found->rank && found->shape[dim] > 0)
+        return found->shape[dim];
+    missing(m, join_names(m, m->part_prefix, name));
+    return 1;
 }
 
 bool model_has(Model *m, const char *name, ...) {
@@ -213,21 +264,6 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-/* Compares in blocks, so that two large tensors are not in memory at once. */
-static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    const uint64_t block = 1 << 22, size = a->tensor->size;
-    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
-    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
-    for (uint64_t i = 0; i < size && same; i += block) {
-        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
-        uint64_t length = size - i < block ? size - i : block;
-        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
-        file_forget(left, from, length);
-        file_forget(right, to, length);
-    }
-    return same;
-}
-
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
@@ -240,9 +276,9 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
-    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) return tied;
+    if (checkpoint_same(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "
@@ -319,9 +355,8 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = strchr(type, '.')
-                           ? type
-                           : arena_format(arena, "transformers.modeling_outputs.%s", type);
+    bool whole = strchr(type, '.') != NULL;
+    const char *full = whole ? type : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 
@@ -345,6 +380,12 @@ static const char *class_name(Model *m, Task task) {
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
+        {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
+        {"clip_text_model", TASK_FEATURES, "CLIPTextModel"},
+        {"clip_vision_model", TASK_FEATURES, "CLIPVisionModel"},
+        {"siglip_text_model", TASK_FEATURES, "SiglipTextModel"},
+        {"siglip_vision_model", TASK_FEATURES, "SiglipVisionModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
@@ -354,18 +395,24 @@ static const char *class_name(Model *m, Task task) {
     return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
 }
 
+/* The task of the class called `name`; of several, one that the family supports. */
 static bool task_of_class(Model *m, const char *name, Task *out) {
+    bool found = false;
     for (int task = 0; task < TASK_COUNT; task++) {
         if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
+        if (!found) *out = (Task)task;
+        found = true;
+        if (!supports(m->family, (Task)task)) continue;
         *out = (Task)task;
-        return true;
+        break;
     }
-    return false;
+    return found;
 }
 
 static void choose_task(Model *m) {
     json_t *classes = config_get(m, "architectures");
-    const char *name = json_string_value(json_array_get(classes, 0));
+    const char *name = m->request->architecture;
+    if (!name) name = json_string_value(json_array_get(classes, 0));
     if (classes && !json_is_array(classes)) {
         build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
                    m->config_path, json_kind(classes));
@@ -423,7 +470,8 @@ static void order_inputs(Model *m) {
         for (size_t j = next; j < program->inputs.count; j++) {
             Port port = program->inputs.items[j];
             if (!is_leaf_of(port.name, keyword)) continue;
-            for (size_t k = j; k > next; k--) program->inputs.items[k] = program->inputs.items[k - 1];
+            for (size_t k = j; k > next; k--)
+                program->inputs.items[k] = program->inputs.items[k - 1];
             program->inputs.items[next++] = port;
         }
         if (next == first && m->inputs[i].optional) continue;
@@ -516,6 +564,12 @@ static void name_dimensions(Model *m) {
         m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
 }
 
+static size_t string_count(const char *const *strings) {
+    size_t count = 0;
+    while (strings[count]) count++;
+    return count;
+}
+
 /* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
  * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
@@ -529,41 +583,55 @@ static void adjust_request(const Model *m, InputRequest *input) {
     }
 }
 
-/* The inputs of a component, with the shapes that the user gives some of them. */
-static void merge_inputs(Model *m, InputRequest *given, size_t count) {
-    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
-    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
-    const char *const *names = m->request->component ? steps : whole;
-    m->inputs = ARENA_ARRAY(&m->b.program->arena, InputRequest, count + 5);
-    if (!m->inputs) return;
-    for (; *names && (m->request->component || !count); names++) {
-        m->inputs[m->input_count++] =
-            (InputRequest){.name = *names, .optional = m->request->component != NULL};
+/* The inputs called `names`, unless the user gives samples of a whole model, and then those that the
+ * user names; where both name one, it has the user's shape. */
+static void merge_inputs(Model *m, const char *const *names, bool optional) {
+    size_t count = 0;
+    bool component = m->request->component != NULL;
+    if (!component && !m->request->default_inputs) names += string_count(names);
+    m->inputs =
+        ARENA_ARRAY(&m->b.program->arena, InputRequest, string_count(names) + m->named_count + 1);
+    if (!m->inputs) {
+        build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+        return;
     }
-    if (model_takes_cache(m)) m->inputs[m->input_count++] = (InputRequest){.name = "cache"};
-    for (size_t i = 0; i < count; i++) {
+    for (; *names; names++)
+        m->inputs[count++] = (InputRequest){.name = *names, .optional = optional};
+    if (model_takes_cache(m)) m->inputs[count++] = (InputRequest){.name = "cache"};
+    for (size_t i = 0; i < m->named_count; i++) {
         size_t place = 0;
-        while (place < m->input_count && strcmp(m->inputs[place].name, given[i].name) != 0) place++;
-        if (place == m->input_count) m->input_count++;
-        m->inputs[place] = given[i];
-        if (m->request->component) adjust_request(m, &m->inputs[place]);
+        while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
+        if (place == count) count++;
+        m->inputs[place] = m->named[i];
+        if (component) adjust_request(m, &m->inputs[place]);
     }
+    m->input_count = count;
+}
+
+void model_default_inputs(Model *m, const char *const *names) {
+    merge_inputs(m, names, false);
+    if (!m->request->component || !m->inputs) return;
+    /* what is named may be for other components */
+    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
+    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
+    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,
                .request = request,
-               .config = checkpoint->config,
-               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint)};
-    merge_inputs(&m, inputs, input_count);
-    if (!m.inputs) return error_memory(error, checkpoint->directory, 0);
-    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
+               .part_prefix = "",
+               .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
+               .named = inputs,
+               .named_count = input_count};
+    config_start(&m);
+    merge_inputs(&m, request->component ? steps : whole, request->component != NULL);
     name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
@@ -572,16 +640,15 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
     check_component(&m, registry);
     if (request->component && !family->components && m.task != TASK_CAUSAL_LM) {
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
-                   "%s does not generate: ask for the task text-generation",
-                   program->architecture);
+                   "%s does not generate: ask for the task text-generation", program->architecture);
     }
     family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
-    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    config_end(&m);
+    if (m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);
-    map_free(&m.config_used);
     map_free(&m.weights);
     return status;
 }

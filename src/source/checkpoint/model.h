@@ -8,6 +8,10 @@
  * complete, a key that was never read and is not known to be harmless (config_harmless.def) is an
  * error, because it may change the arithmetic. A null value is as good as absent.
  *
+ * Parts. A model inside a model (the vision tower of CLIP) has an object of its own in config.json and a
+ * prefix of its own for its weights; between model_enter and model_leave, config_* and model_weight
+ * mean these. Errors name the object, and its keys are counted like those of the whole.
+ *
  * Weights. Names are those of the checkpoint. A family names its base model's weights without the
  * class's prefix ("layers.0.mlp.up_proj.weight"); they are found with or without the prefix, and with
  * the old spellings gamma/beta. Values come back in the dtype of the computation. */
@@ -40,7 +44,8 @@ typedef struct Family {
     void (*build)(Model *model);
     unsigned tasks;     /* bit per Task */
     const void *traits; /* the family's own description of this model type; may be NULL */
-    const char *const *components; /* of a generation split, with NULL behind the last; NULL: prefill
+    const char *const
+        *components; /* of a generation split, with NULL behind the last; NULL: prefill
                                       and decode, where there is text generation */
 } Family;
 
@@ -58,9 +63,11 @@ typedef void (*ModelNote)(void *context, const char *text);
 
 typedef struct ModelRequest {
     bool has_task;
-    Task task;         /* when has_task; else from the class in config.json */
+    Task task;                /* when has_task; else from the class */
+    const char *architecture; /* the class; NULL: the one in config.json */
     ferry_dtype dtype; /* of the computation; FERRY_DTYPE_NONE: that of the checkpoint's weights */
     bool use_cache;    /* decoders return their keys and values, when the config says so too */
+    bool default_inputs;   /* those of the family, besides the ones that are named */
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
@@ -70,23 +77,29 @@ typedef struct ModelRequest {
     void *note_context;
 } ModelRequest;
 
+/* An object of config.json, and the keys of it that were read. */
+typedef struct ConfigScope ConfigScope;
+
 struct ferry_family_model {
     Builder b;
     const Checkpoint *checkpoint;
     const Family *family;
     const ModelRequest *request;
-    json_t *config; /* the object that config_* read */
-    const char *config_path;
-    Map config_used;
+    ConfigScope *config;     /* the object that config_* read */
+    const char *config_path; /* and how errors call it */
+    const char *part_prefix; /* of the part's weights, below the base model's; "": none */
+    ConfigScope *scopes;     /* all that were read */
     Task task;
     ferry_dtype dtype;
     InputRequest *inputs;
     size_t input_count;
+    InputRequest *named; /* the ones among them that the user named */
+    size_t named_count;
     Map weights; /* checkpoint name -> Value in the dtype of the computation */
     const Sym *batch, *sequence;
-    bool masks_by_type; /* with a static cache, layers of each type have a mask of their own */
-    bool masks_keys;    /* with a static cache, attention_mask is [batch, keys] all the same */
-    Value *slots;       /* model_slots */
+    bool masks_by_type;     /* with a static cache, layers of each type have a mask of their own */
+    bool masks_keys;        /* with a static cache, attention_mask is [batch, keys] all the same */
+    Value *slots;           /* model_slots */
     int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
     const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
 };
@@ -109,15 +122,42 @@ bool config_is_ignored(const Model *m, const char *key);
 /* Mark a key as understood without reading it. */
 void config_accept(Model *m, const char *key);
 
+/* All keys of the present object, for a program that needs few of them. */
+void config_accept_all(Model *m);
+
 /* Fail unless `key` is absent or has this value: for options that are not implemented. */
 void config_require_bool(Model *m, const char *key, bool value);
 void config_require_string(Model *m, const char *key, const char *value);
 
-/* Fail for every key that was never read and is not harmless. */
+/* Read the whole file from here on: before anything else. */
+void config_start(Model *m);
+
+/* Fail for every key that was never read and is not harmless, in the file and in the parts. */
 void config_check_unread(Model *m);
+
+/* Free what config_start and config_enter made. */
+void config_end(Model *m);
+
+/* Read the object `key` of the present one from here on; when it is absent every key has its
+ * default. */
+void config_enter(Model *m, const char *key);
 
 /* Number of labels of a classification head: num_labels, or the size of id2label, or 2. */
 int64_t config_labels(Model *m);
+
+/* ---- parts ---- */
+
+/* Where model_enter was called. */
+typedef struct ModelPart {
+    ConfigScope *config;
+    const char *config_path, *part_prefix;
+} ModelPart;
+
+/* Go into a part: its configuration is the object `key` (NULL: the present one), its weights are below
+ * the first of `prefixes` (ending with NULL) that the checkpoint has a tensor of, else the last. Returns
+ * what model_leave takes to go back. */
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes);
+void model_leave(Model *m, ModelPart outer);
 
 /* ---- weights ---- */
 
@@ -137,6 +177,9 @@ Value *model_vector(Model *m, int64_t size, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
 Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The size of a dimension of a tensor of the base model, for what the configuration may not say. */
+int64_t model_size(Model *m, uint32_t dim, const char *name);
 
 /* True when the base model (or the head, for full names) has a tensor with this name. */
 bool model_has(Model *m, const char *name, ...) __attribute__((format(printf, 2, 3)));
@@ -163,6 +206,10 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied);
 
 /* ---- inputs, outputs, structure ---- */
 
+/* The inputs (ending with NULL) of a program for which the user names none: before any other. Without
+ * this call they are input_ids and attention_mask. */
+void model_default_inputs(Model *m, const char *const *names);
+
 /* The input called `name`, or NULL when it was not asked for. `shape` is the family's own. */
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape);
@@ -184,8 +231,8 @@ bool model_masks_whole(const Model *m);
 /* Say something to the user. */
 void model_note(Model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The outputs so far are the fields of the ModelOutput class `type` (such as "CausalLMOutputWithPast";
- * with its module, where that is not transformers.modeling_outputs), `keys` in order; a field with several leaves (a cache) is in `trees`, a
+/* The outputs so far are the fields of the ModelOutput class `type` (with its module, or without when that
+ * is modeling_outputs: "CausalLMOutputWithPast"), `keys` in order; a field with several leaves (a cache) is in `trees`, a
  * NULL there is a plain tensor. */
 void model_output_tree(Model *m, const char *type, const char *const *keys,
                        const Tree *const *trees, uint32_t count);
@@ -206,9 +253,8 @@ void families_register(Registry *registry);
 ferry_status model_components(const Checkpoint *checkpoint, const Registry *registry,
                               const char *const **out, ferry_error *error);
 
-/* Build the program of `checkpoint` with a registered family. `inputs` come from the user, or are the family's default
- * (input_ids, attention_mask) when `input_count` is 0; their symbols live in `program`, which the
- * caller made. UNSUPPORTED for an unknown model type names the nearest known one. */
+/* Build the program of `checkpoint` with a registered family. `inputs` come from the user; their symbols
+ * live in `program`, which the caller made. UNSUPPORTED for an unknown model type names the nearest known one. */
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error);

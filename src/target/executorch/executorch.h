@@ -16,7 +16,8 @@ const Backend *executorch_backend(const char *name);
 typedef struct ExecutorchOptions {
     const Backend *backend;  /* give what it computes to its delegate; NULL: kernels compute all */
     bool unplanned_inputs;   /* the caller gives the memory of inputs, */
-    bool unplanned_outputs;  /* and of outputs */
+    bool unplanned_outputs;  /* of outputs, */
+    bool unplanned_states;   /* and of what the program keeps from run to run */
     Pool *pool;              /* may be NULL */
     StreamProgress progress; /* may be NULL */
     void *progress_context;

@@ -159,13 +159,19 @@ static void add_linear(Xnn *x, const Node *node) {
     fully_connected(x, from, filter, added, xnn_output(x, node->outputs[0]));
 }
 
+enum { TRANSPOSED = 1 }; /* the second factor */
+
 static bool takes_matmul(const Node *node) {
     return node_tensor(node, 0)->rank >= 3 && node_tensor(node, 1)->rank >= 3;
 }
 
 static void add_matmul(Xnn *x, const Node *node) {
-    uint32_t a = xnn_input(x, node_tensor(node, 0)), b = xnn_input(x, node_tensor(node, 1));
-    xnn_node(x, XNN_BATCH_MATMUL, table_2(x, a, b, xnn_output(x, node->outputs[0]), 0));
+    const Value *factor = node_tensor(node, 1);
+    bool transposed = x->partition->folded[factor->id];
+    if (transposed) factor = factor->producer->args[0].tensor;
+    uint32_t a = xnn_input(x, node_tensor(node, 0)), b = xnn_input(x, factor);
+    uint32_t flags = transposed ? TRANSPOSED : 0;
+    xnn_node(x, XNN_BATCH_MATMUL, table_2(x, a, b, xnn_output(x, node->outputs[0]), flags));
 }
 
 /* A mean or sum over the last dimension is a product with a row of equal numbers. */
@@ -285,7 +291,7 @@ enum { MAX_DENSE_GROUPS = 64 };
 static bool is_dense(const Node *node) {
     const Value *weights = node->args[1].tensor;
     const Node *maker = weights->producer;
-    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
+    bool known = maker ? maker->op == OP_PERMUTE && value_fixed(maker->args[0].tensor) != NULL : true;
     return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
 }
 

