@@ -220,12 +220,13 @@ static json_t *describe_leaf(Cursor *cursor, const char *key) {
     return json_pack("{s:s}", "container", kinds[kind]);
 }
 
-/* A nested keyword: its entries when it is a dict, else the name of its class. */
+/* A nested keyword: its entries when it is a dict or a ModelOutput, else the name of its class. */
 static json_t *describe_keyword(Cursor *cursor, const Tree *tree, const char *key) {
+    static const char outputs[] = "transformers.modeling_outputs.";
     if (!tree->type) return describe_leaf(cursor, key);
     const char *name = tree->type + strlen(tree->type);
     while (name > tree->type && name[-1] != '.' && name[-1] != ':') name--;
-    if (strcmp(tree->type, "builtins.dict") != 0) {
+    if (strcmp(tree->type, "builtins.dict") && strncmp(tree->type, outputs, sizeof outputs - 1)) {
         skip_leaves(cursor, tree_leaves(tree));
         return json_pack("{s:s}", "container", name);
     }

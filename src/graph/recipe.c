@@ -122,33 +122,41 @@ const Recipe *recipe_view(Arena *arena, const Recipe *recipe, uint32_t rank, con
     return make(arena, result, &part);
 }
 
+/* The elements [start, end) along `dim` of a part that begins at `position`; false when it has none. */
+static bool slice_part(const RecipePart *part, uint32_t dim, int64_t start, int64_t end,
+                       int64_t position, RecipePart *out) {
+    int64_t length = part->shape[dim];
+    int64_t from = start > position ? start - position : 0;
+    int64_t to = end - position < length ? end - position : length;
+    if (to <= from) return false;
+    *out = *part;
+    advance(out, from * part->strides[dim]);
+    out->shape[dim] = to - from;
+    return true;
+}
+
 const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t start,
                            int64_t end) {
+    bool along = dim == recipe->dim;
+    int64_t position = 0;
     Recipe result = *recipe;
-    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, recipe->part_count);
-    if (!parts) return NULL;
     result.shape[dim] = end - start;
     result.part_count = 0;
-    int64_t position = 0;
-    if (start == end) { /* one empty part, so that there is a first part to ask */
-        parts[0] = recipe->parts[0];
-        for (uint32_t d = 0; d < recipe->rank; d++) parts[0].shape[d] = result.shape[d];
-        result.part_count = 1;
-        return make(arena, result, parts);
+    /* No more parts than elements: one expert of many is cheap to take. */
+    uint64_t most = along && end - start < recipe->part_count ? (uint64_t)(end - start)
+                                                              : recipe->part_count;
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, most ? most : 1);
+    if (!parts) return NULL;
+    for (uint32_t i = 0; i < recipe->part_count && position < end; i++) {
+        RecipePart part;
+        bool some = slice_part(&recipe->parts[i], dim, start, end, position, &part);
+        if (some) parts[result.part_count++] = part;
+        if (along) position += recipe->parts[i].shape[dim];
     }
-    for (uint32_t i = 0; i < recipe->part_count; i++) {
-        RecipePart part = recipe->parts[i];
-        int64_t from = start, to = end;
-        if (dim == recipe->dim) {
-            int64_t length = part.shape[dim];
-            from = start > position ? start - position : 0;
-            to = end - position < length ? end - position : length;
-            position += length;
-        }
-        if (to <= from) continue;
-        advance(&part, from * part.strides[dim]);
-        part.shape[dim] = to - from;
-        parts[result.part_count++] = part;
+    if (result.part_count == 0) { /* one empty part, so that there is a first part to ask */
+        parts[0] = recipe->parts[0];
+        memcpy(parts[0].shape, result.shape, recipe->rank * sizeof *result.shape);
+        result.part_count = 1;
     }
     return make(arena, result, parts);
 }

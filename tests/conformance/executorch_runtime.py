@@ -1,4 +1,5 @@
-"""Exporting to ExecuTorch and running the program in its Python runtime, with full verification."""
+"""Exporting to ExecuTorch and running the program in its Python runtime, with full verification, and in the C++ runtime
+through ferry's adapter."""
 
 import json
 from pathlib import Path
@@ -7,7 +8,8 @@ import programs
 import torch
 from executorch.runtime import Runtime, Verification
 from safetensors.numpy import load_file
-from support import compare, ferry
+from run_api import Exported
+from support import EXECUTORCH, compare, ferry
 
 
 def signature(directory: Path) -> dict:
@@ -38,6 +40,19 @@ def run(directory: Path, samples: list[dict]) -> list[dict]:
     return results
 
 
+def run_adapter(directory: Path, samples: list[dict]) -> list[dict]:
+    exported = Exported(directory, "executorch", EXECUTORCH)
+    results = [exported.run(sample) for sample in samples]
+    exported.close()
+    return results
+
+
+def check(directory: Path, samples: list[dict], expected: list[dict]) -> None:
+    for runner in (run, run_adapter):
+        for result, wanted in zip(runner(directory, samples), expected, strict=True):
+            compare(result, wanted)
+
+
 def export(source: Path, directory: Path, *options) -> Path:
     ferry("export", source, "--to", "executorch", "-o", directory, "-q", *options)
     return directory
@@ -47,16 +62,13 @@ def check_native(source: Path, directory: Path, *options) -> None:
     """Both recorded samples, from the checkpoint."""
     export(source, directory, "--inputs", source / "inputs.safetensors", "--dynamic", *options)
     prefixes = ("", "second_")
-    results = run(directory, [load_file(source / f"{prefix}inputs.safetensors") for prefix in prefixes])
-    for prefix, result in zip(prefixes, results):
-        compare(result, load_file(source / f"{prefix}expected.safetensors"))
+    samples = [load_file(source / f"{prefix}inputs.safetensors") for prefix in prefixes]
+    check(directory, samples, [load_file(source / f"{prefix}expected.safetensors") for prefix in prefixes])
 
 
 def check_program(name: str, directory: Path, *options) -> int:
     """A torch.export program of the fixtures; the number of samples that agreed."""
     cases = programs.samples(name)
     export(programs.path_of(name), directory, *options)
-    results = run(directory, [load_file(case.inputs) for case in cases])
-    for case, result in zip(cases, results):
-        compare(result, case.expected)
+    check(directory, [load_file(case.inputs) for case in cases], [case.expected for case in cases])
     return len(cases)

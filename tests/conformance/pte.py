@@ -19,12 +19,18 @@ PRIMITIVES = {
 }  # fmt: skip
 
 
+def load(path: Path):
+    """The program by its schema."""
+    data = path.read_bytes()
+    assert data[4:8] == b"ET12" and data[8:12] == b"eh00"
+    (size,) = struct.unpack_from("<Q", data, 16)
+    return Reader(SCHEMA, data[:size]).root("Program")
+
+
 class Pte:
     def __init__(self, path: Path):
-        data = path.read_bytes()
-        assert data[4:8] == b"ET12" and data[8:12] == b"eh00"
-        size, base, _ = struct.unpack_from("<QQQ", data, 16)
-        program = Reader(SCHEMA, data[:size]).root("Program")
+        data, program = path.read_bytes(), load(path)
+        (base,) = struct.unpack_from("<Q", data, 24)
         (self.plan,) = program.execution_plan
         segments = [data[base + s.offset : base + s.offset + s.size] for s in program.segments]
         self.constants, self.offsets = segments[program.constant_segment.segment_index], program.constant_segment.offsets

@@ -24,7 +24,8 @@ static Value *position_mask(Model *m, bool causal, int64_t window) {
 /* The mask that the caller of a step with a static cache gives, [batch, 1, sequence, keys]: of every
  * kind of layer, where the class tells them apart. */
 static Value *given_mask(Model *m, int64_t window) {
-    const char *name = !m->masks_by_type ? "attention_mask"
+    const char *whole = arena_format(&m->b.program->arena, "%sattention_mask", m->input_prefix);
+    const char *name = !m->masks_by_type ? whole
                        : window > 0      ? "attention_mask.sliding_attention"
                                          : "attention_mask.full_attention";
     const Sym *shape[4] = {m->batch, build_const(&m->b, 1), m->sequence, model_key_count(m)};

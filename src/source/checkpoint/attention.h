@@ -71,6 +71,17 @@ Value *model_causal_mask(Model *m, int64_t window);
  * follow the one before. */
 Value *model_packing_mask(Model *m);
 
+/* ---- relative positions ---- */
+
+typedef struct RelativeBuckets {
+    int64_t buckets;
+    int64_t reach;  /* farther keys share a bucket */
+    bool both_ways; /* keys after the query have half of the buckets, else none */
+} RelativeBuckets;
+
+/* What is added to the scores, [1, heads, sequence, keys], from `table` [buckets or more, heads]. */
+Value *model_relative_bias(Model *m, const RelativeBuckets *spec, Value *table);
+
 /* ---- heads of attention ---- */
 
 /* [batch, sequence, heads * size] -> [batch, heads, sequence, size], and back. */

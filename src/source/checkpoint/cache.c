@@ -12,6 +12,10 @@ bool model_takes_cache(const Model *m) {
     return m->request->component && strcmp(m->request->component, "decode") == 0;
 }
 
+static const char SELF_ATTENTION[] = "cache.self_attention_cache";
+static const char CROSS_ATTENTION[] = "cache.cross_attention_cache";
+static const char ENCODER_DECODER_CACHE[] = "transformers.cache_utils:EncoderDecoderCache";
+
 static bool is_static(const Model *m) {
     return m->request->static_cache > 0;
 }
@@ -19,7 +23,8 @@ static bool is_static(const Model *m) {
 /* ---- coming in ---- */
 
 static const char *leaf_name(Model *m, int64_t layer, const char *leaf) {
-    return arena_format(&m->b.program->arena, "cache.layers.%lld.%s", (long long)layer, leaf);
+    return arena_format(&m->b.program->arena, "%s.layers.%lld.%s", m->cache_name,
+                        (long long)layer, leaf);
 }
 
 /* The leaf of the cache that comes in, an input of its own. */
@@ -110,6 +115,16 @@ void model_find_states(Model *m, CacheLayer *layer, int64_t index, const int64_t
     }
 }
 
+void model_take_fixed_cache(Model *m, CacheLayer *layer, int64_t index, const Sym *const *shape) {
+    const char *outer = m->cache_name;
+    m->cache_name = CROSS_ATTENTION;
+    layer->keys = layer->before[0] = input_leaf(m, index, "keys", m->dtype, 4, shape);
+    layer->values = layer->before[1] = input_leaf(m, index, "values", m->dtype, 4, shape);
+    if (is_static(m))
+        layer->counter = input_leaf(m, index, "cumulative_length", FERRY_I64, 0, NULL);
+    m->cache_name = outer;
+}
+
 /* ---- structure ---- */
 
 /* How transformers.exporters encodes a tensor in a treespec. */
@@ -142,6 +157,11 @@ static void encode_states(Model *m, Buffer *text, const CacheLayer *layer, int *
                   ferry_dtype_name(layer->states[0]->dtype));
 }
 
+/* The number for a size that the structure wants as one. */
+static long long example(const Sym *size) {
+    return sym_is_const(size) ? size->value : 2;
+}
+
 /* And a layer of each kind. */
 static void encode_layer(Model *m, Buffer *text, const CacheLayer *layer, int *leaf) {
     const char *kind = is_static(m)        ? "StaticLayer"
@@ -156,7 +176,9 @@ static void encode_layer(Model *m, Buffer *text, const CacheLayer *layer, int *l
     encode_tensor(text, "values", leaf);
     buffer_text(text, "\"is_initialized\": true, ");
     if (is_static(m)) {
-        buffer_format(text, "\"max_cache_len\": %lld, ", (long long)m->request->static_cache);
+        const Sym *length = build_dim(&m->b, layer->keys, 2);
+        buffer_format(text, "\"max_cache_len\": %lld, ",
+                      layer->fixed ? example(length) : (long long)m->request->static_cache);
         encode_tensor(text, "cumulative_length", leaf);
     } else if (layer->window > 0) {
         buffer_format(text, "\"sliding_window\": %lld, \"cumulative_length\": 0, ",
@@ -166,35 +188,53 @@ static void encode_layer(Model *m, Buffer *text, const CacheLayer *layer, int *l
     }
     buffer_text(text, "\"device\": {\"_t\": \"device\", \"s\": \"cpu\"}");
     if (is_static(m)) {
-        long long batch = sym_is_const(m->batch) ? m->batch->value : 2;
         buffer_format(text,
                       ", \"batch_size\": %lld, \"num_heads\": %lld, \"v_head_dim\": %lld, "
                       "\"k_head_dim\": %lld",
-                      batch, (long long)build_dim(&m->b, layer->keys, 1)->value,
+                      example(m->batch), (long long)build_dim(&m->b, layer->keys, 1)->value,
                       (long long)build_dim(&m->b, layer->values, 3)->value,
                       (long long)build_dim(&m->b, layer->keys, 3)->value);
     }
     buffer_text(text, "}}");
 }
 
-static const Tree *cache_tree(Model *m, const CacheLayer *layers, int64_t count) {
-    Arena *arena = &m->b.program->arena;
-    const char *type = is_static(m) ? "transformers.cache_utils:StaticCache"
-                                    : "transformers.cache_utils:DynamicCache";
-    Buffer text = {0};
-    int leaf = 0;
-    buffer_format(&text, "{\"_t\": \"obj\", \"p\": \"%s\", \"s\": {\"layers\": [", type);
+static const char *cache_type(Model *m) {
+    return is_static(m) ? "transformers.cache_utils:StaticCache"
+                        : "transformers.cache_utils:DynamicCache";
+}
+
+static void encode_cache(Model *m, Buffer *text, const CacheLayer *layers, int64_t count,
+                         int *leaf) {
+    buffer_format(text, "{\"_t\": \"obj\", \"p\": \"%s\", \"s\": {\"layers\": [", cache_type(m));
     for (int64_t i = 0; i < count; i++) {
-        if (i) buffer_text(&text, ", ");
-        encode_layer(m, &text, &layers[i], &leaf);
+        if (i) buffer_text(text, ", ");
+        encode_layer(m, text, &layers[i], leaf);
     }
-    buffer_text(&text, "], \"layer_class_to_replicate\": null, \"offloading\": false}}");
+    buffer_text(text, "], \"layer_class_to_replicate\": null, \"offloading\": false}}");
+}
+
+/* Self attention's and cross attention's, and that the latter are there in all layers. */
+static void encode_pair(Model *m, Buffer *text, const CachePair *pair, int *leaf) {
+    buffer_format(text, "{\"_t\": \"obj\", \"p\": \"%s\", \"s\": {\"self_attention_cache\": ",
+                  ENCODER_DECODER_CACHE);
+    encode_cache(m, text, pair->self, pair->layers, leaf);
+    buffer_text(text, ", \"cross_attention_cache\": ");
+    encode_cache(m, text, pair->cross, pair->layers, leaf);
+    buffer_text(text, ", \"is_updated\": {\"_t\": \"items\", \"v\": [");
+    for (int64_t i = 0; i < pair->layers; i++)
+        buffer_format(text, "%s[%lld, true]", i ? ", " : "", (long long)i);
+    buffer_text(text, "]}}}");
+}
+
+/* A node of this type, with as many leaves as its encoding, which is freed, has. */
+static const Tree *encoded_tree(Model *m, const char *type, Buffer *text, int leaf) {
+    Arena *arena = &m->b.program->arena;
     const Tree **leaves = ARENA_ARRAY(arena, const Tree *, (size_t)leaf);
     for (int i = 0; leaves && i < leaf; i++) leaves[i] = tree_leaf(arena);
-    if (text.failed) arena->failed = true;
+    if (text->failed) arena->failed = true;
     const Tree *tree =
-        leaves ? tree_node(arena, type, buffer_string(&text), leaves, (uint32_t)leaf) : NULL;
-    buffer_free(&text);
+        leaves ? tree_node(arena, type, buffer_string(text), leaves, (uint32_t)leaf) : NULL;
+    buffer_free(text);
     return tree;
 }
 
@@ -218,13 +258,23 @@ static Value *fill_up(Model *m, Value *x) {
 }
 
 static Value *leaving(Model *m, Value *x, const CacheLayer *layer) {
+    if (layer->fixed) return x;
     if (!is_static(m)) return last_entries(m, x, layer->window);
     return model_takes_cache(m) ? x : fill_up(m, x);
 }
 
+/* The number of entries of a static layer. */
+static Value *leaving_count(Model *m, const CacheLayer *layer) {
+    Builder *b = &m->b;
+    if (layer->fixed && layer->counter) return layer->counter;
+    const Sym *added = layer->fixed ? build_dim(b, layer->keys, 2) : m->sequence;
+    Value *count = build_scalar_tensor(b, added, FERRY_I64);
+    return layer->counter ? build_add(b, layer->counter, count) : count;
+}
+
 static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
     Builder *b = &m->b;
-    bool in_place = is_static(m) && model_takes_cache(m);
+    bool in_place = is_static(m) && model_takes_cache(m) && !layer->fixed;
     for (int i = 0; i < 2 && layer->states[0]; i++) {
         build_write(b, leaf_name(m, index, state_names[i]), layer->states[i],
                     in_place ? layer->before[i] : NULL);
@@ -234,9 +284,8 @@ static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
     build_write(b, leaf_name(m, index, "keys"), values[0], in_place ? layer->before[0] : NULL);
     build_write(b, leaf_name(m, index, "values"), values[1], in_place ? layer->before[1] : NULL);
     if (is_static(m)) {
-        Value *count = build_scalar_tensor(b, m->sequence, FERRY_I64);
-        if (layer->counter) count = build_add(b, layer->counter, count);
-        build_write(b, leaf_name(m, index, "cumulative_length"), count, layer->counter);
+        build_write(b, leaf_name(m, index, "cumulative_length"), leaving_count(m, layer),
+                    in_place ? layer->counter : NULL);
     } else if (layer->window > 0) {
         Value *marker = layer->marker
                             ? layer->marker
@@ -245,15 +294,10 @@ static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
     }
 }
 
-/* The order of the leaves, in which inputs are listed. */
-static void list_inputs(Model *m, const CacheLayer *layers, int64_t count) {
+/* The order of the leaves, in which inputs are listed: these from the place `next` on. Returns the place
+ * behind them. */
+static size_t list_inputs(Model *m, const CacheLayer *layers, int64_t count, size_t next) {
     Program *program = m->b.program;
-    size_t next = program->inputs.count;
-    for (size_t i = 0; i < program->inputs.count; i++) {
-        if (strncmp(program->inputs.items[i].name, "cache.", 6) != 0) continue;
-        next = i;
-        break;
-    }
     for (int64_t layer = 0; layer < count; layer++) {
         const Value *const leaves[] = {layers[layer].before[0], layers[layer].before[1],
                                        layers[layer].counter, layers[layer].marker};
@@ -267,15 +311,49 @@ static void list_inputs(Model *m, const CacheLayer *layers, int64_t count) {
             }
         }
     }
+    return next;
+}
+
+/* The place of the first input that is a leaf of a cache. */
+static size_t first_input(const Model *m) {
+    const Program *program = m->b.program;
+    size_t i = 0;
+    while (i < program->inputs.count && strncmp(program->inputs.items[i].name, "cache.", 6) != 0)
+        i++;
+    return i;
 }
 
 const Tree *model_output_cache(Model *m, const CacheLayer *layers, int64_t count) {
+    Buffer text = {0};
+    int leaf = 0;
     for (int64_t i = 0; i < count && build_ok(&m->b); i++) output_layer(m, &layers[i], i);
     if (!build_ok(&m->b)) return NULL;
-    const Tree *tree = cache_tree(m, layers, count);
-    if (model_takes_cache(m)) {
-        list_inputs(m, layers, count);
-        m->cache_tree = tree;
+    encode_cache(m, &text, layers, count, &leaf);
+    const Tree *tree = encoded_tree(m, cache_type(m), &text, leaf);
+    if (!model_takes_cache(m)) return tree;
+    list_inputs(m, layers, count, first_input(m));
+    return m->cache_tree = tree;
+}
+
+const Tree *model_output_cache_pair(Model *m, const CachePair *pair) {
+    const CacheLayer *const parts[2] = {pair->self, pair->cross};
+    const char *const names[2] = {SELF_ATTENTION, CROSS_ATTENTION};
+    Buffer text = {0};
+    int leaf = 0;
+    for (int part = 0; part < 2; part++) {
+        m->cache_name = names[part];
+        for (int64_t i = 0; i < pair->layers && build_ok(&m->b); i++)
+            output_layer(m, &parts[part][i], i);
     }
-    return tree;
+    if (!build_ok(&m->b)) return NULL;
+    encode_pair(m, &text, pair, &leaf);
+    const Tree *tree = encoded_tree(m, ENCODER_DECODER_CACHE, &text, leaf);
+    if (!model_takes_cache(m)) return tree;
+    size_t next = list_inputs(m, pair->self, pair->layers, first_input(m));
+    list_inputs(m, pair->cross, pair->layers, next);
+    return m->cache_tree = tree;
+}
+
+void model_use_cache_pair(Model *m) {
+    m->cache_name = SELF_ATTENTION;
 }

@@ -14,7 +14,8 @@
  * Leaf names, their order and the structure are those of transformers.cache_utils as
  * transformers.exporters flattens them: cache.layers.N.keys, .values and then, of a sliding layer,
  * ._sliding_window_tensor, or of a static one, .cumulative_length; of a layer with states,
- * .conv_states.0 and .recurrent_states.0. */
+ * .conv_states.0 and .recurrent_states.0. A decoder with cross attention has two caches,
+ * cache.self_attention_cache.layers.N.keys and cache.cross_attention_cache.layers.N.keys. */
 #ifndef SOURCE_CACHE_H
 #define SOURCE_CACHE_H
 
@@ -31,7 +32,14 @@ typedef struct CacheLayer {
     Value *marker;        /* of a sliding layer that came in: its window, 0-d int64 */
     Value *states[2];     /* in place of keys and values: the last inputs of a convolution [batch,
                              channels, kernel], and the state of a recurrence */
+    bool fixed;           /* of cross attention: nothing joins what prefill leaves */
 } CacheLayer;
+
+/* The caches of a decoder that also attends to what an encoder made. */
+typedef struct CachePair {
+    CacheLayer *self, *cross;
+    int64_t layers;
+} CachePair;
 
 /* Does the eager model keep a cache, returned or not? */
 bool model_keeps_cache(Model *m);
@@ -57,5 +65,15 @@ void model_find_states(Model *m, CacheLayer *layer, int64_t index, const int64_t
 /* Append the cache to the outputs; its structure for the outputs' tree, and the inputs' when one came
  * in (m->cache_tree). NULL after a failure. */
 const Tree *model_output_cache(Model *m, const CacheLayer *layers, int64_t count);
+
+/* The decoder's cache is a pair: from here on model_join_cache and model_slots mean the one of self
+ * attention, "cache.self_attention_cache". */
+void model_use_cache_pair(Model *m);
+
+/* Take keys and values [batch, heads, length, size] of cross attention as they come in. */
+void model_take_fixed_cache(Model *m, CacheLayer *layer, int64_t index, const Sym *const *shape);
+
+/* As model_output_cache, for both. */
+const Tree *model_output_cache_pair(Model *m, const CachePair *pair);
 
 #endif

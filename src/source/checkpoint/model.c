@@ -265,17 +265,21 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
 }
 
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
-    if (!build_ok(&m->b)) return &m->b.poison;
-    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     bool denied =
         config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
-    if (!own && denied) {
+    if (build_ok(&m->b) && !find_head(m, name) && denied) {
         return build_fail(
             &m->b, FERRY_BAD_FORMAT,
             "%s: \"tie_word_embeddings\" is false, but the weight \"%s\" is in none of "
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
+    return model_tied_weight(m, name, tied);
+}
+
+Value *model_tied_weight(Model *m, const char *name, Value *tied) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
     if (checkpoint_same(own, shared)) return tied;
@@ -289,6 +293,16 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
 }
 
 /* ---- inputs and outputs ---- */
+
+/* Is this the input `stem` of the part that reads tokens: "input_ids", or "decoder_input_ids"? */
+static bool is_input(const Model *m, const char *name, const char *stem) {
+    size_t length = strlen(m->input_prefix);
+    return strncmp(name, m->input_prefix, length) == 0 && strcmp(name + length, stem) == 0;
+}
+
+static const char *input_name(Model *m, const char *stem) {
+    return arena_format(&m->b.program->arena, "%s%s", m->input_prefix, stem);
+}
 
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape) {
@@ -314,15 +328,18 @@ static Value *as_int64(Model *m, Value *x) {
 
 Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
     const Sym *shape[3] = {m->batch, m->sequence, build_dim(&m->b, table, 1)};
-    Value *input_ids = model_input(m, "input_ids", FERRY_I64, 2, shape);
-    Value *embeds = model_input(m, "inputs_embeds", m->dtype, 3, shape);
+    const char *prefix = m->input_prefix;
+    Value *input_ids = model_input(m, input_name(m, "input_ids"), FERRY_I64, 2, shape);
+    Value *embeds = model_input(m, input_name(m, "inputs_embeds"), m->dtype, 3, shape);
     if (input_ids && embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected either input_ids or inputs_embeds as an input, found both");
+                          "expected either %sinput_ids or %sinputs_embeds as an input, found both",
+                          prefix, prefix);
     }
     if (!input_ids && !embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected input_ids or inputs_embeds among the inputs");
+                          "expected %sinput_ids or %sinputs_embeds among the inputs", prefix,
+                          prefix);
     }
     Value *given = input_ids ? input_ids : embeds;
     m->batch = build_dim(&m->b, given, 0);
@@ -332,8 +349,8 @@ Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
 }
 
 Value *model_positions(Model *m) {
-    Value *given =
-        model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    Value *given = model_input(m, input_name(m, "position_ids"), FERRY_I64, 2,
+                               (const Sym *const[]){m->batch, m->sequence});
     if (given) return as_int64(m, given);
     return build_unsqueeze(&m->b, model_slots(m), 0);
 }
@@ -344,8 +361,11 @@ bool model_masks_whole(const Model *m) {
 
 Value *model_padding_mask(Model *m) {
     if (model_masks_whole(m)) return NULL;
-    Value *given = model_input(m, "attention_mask", FERRY_I64, 2,
-                               (const Sym *const[]){m->batch, model_key_count(m)});
+    return model_mask_input(m, input_name(m, "attention_mask"), model_key_count(m));
+}
+
+Value *model_mask_input(Model *m, const char *name, const Sym *keys) {
+    Value *given = model_input(m, name, FERRY_I64, 2, (const Sym *const[]){m->batch, keys});
     if (!given) return NULL;
     return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
 }
@@ -379,6 +399,7 @@ static const char *class_name(Model *m, Task task) {
         const char *name;
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
+        {"marian", TASK_TEXT_TO_TEXT, "MarianMTModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
         {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
         {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
@@ -454,7 +475,9 @@ static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, siz
         keys[i] = ports[i].name + strlen(keyword) + 1;
         leaves[i] = tree_leaf(arena);
     }
-    return tree_mapping(arena, "builtins.dict", keys, leaves, (uint32_t)count);
+    bool encoded = strcmp(keyword, "encoder_outputs") == 0;
+    const char *type = encoded ? m->encoder_outputs : "builtins.dict";
+    return tree_mapping(arena, type, keys, leaves, (uint32_t)count);
 }
 
 /* The order of the inputs in the program is the order in which they were asked for. */
@@ -546,12 +569,11 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
-/* batch and sequence: as the user's own shape of the main input has them, else symbols of that name. */
-static void name_dimensions(Model *m) {
+void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
         bool main_input =
-            !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
+            is_input(m, input->name, "input_ids") || is_input(m, input->name, "inputs_embeds");
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];
@@ -561,7 +583,7 @@ static void name_dimensions(Model *m) {
     if (model_takes_cache(m) && !m->request->multi_token)
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
-        m->sequence = sym_symbol(symbols, "sequence", 1, SYM_UNBOUNDED);
+        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
 }
 
 static size_t string_count(const char *const *strings) {
@@ -573,11 +595,11 @@ static size_t string_count(const char *const *strings) {
 /* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
  * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
-    if (!strcmp(input->name, "attention_mask") || !strcmp(input->name, "position_ids")) {
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
         input->rank = 0;
         input->optional = true;
     }
-    if (strcmp(input->name, "input_ids") == 0 && input->rank == 2 && model_takes_cache(m) &&
+    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
         !m->request->multi_token) {
         input->shape[1] = sym_const(&m->b.program->symbols, 1);
     }
@@ -627,12 +649,14 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                .family = family,
                .request = request,
                .part_prefix = "",
+               .input_prefix = "",
+               .cache_name = "cache",
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
                .named = inputs,
                .named_count = input_count};
     config_start(&m);
     merge_inputs(&m, request->component ? steps : whole, request->component != NULL);
-    name_dimensions(&m);
+    model_name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);

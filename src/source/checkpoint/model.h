@@ -101,6 +101,9 @@ struct ferry_family_model {
     bool masks_keys;        /* with a static cache, attention_mask is [batch, keys] all the same */
     Value *slots;           /* model_slots */
     int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
+    const char *input_prefix; /* of input_ids and so on of the part that is built: "" or "decoder_" */
+    const char *cache_name;   /* of the cache that model_join_cache means */
+    const char *encoder_outputs; /* the class that the input of this name is, where there is one */
     const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
 };
 
@@ -204,11 +207,18 @@ Value *model_head_layer_norm(Model *m, Value *x, bool bias, double eps, const ch
  * that they are tied. Absent and tie_word_embeddings false is an error. */
 Value *model_output_embedding(Model *m, const char *name, Value *tied);
 
+/* The same, where absence always means tied. */
+Value *model_tied_weight(Model *m, const char *name, Value *tied);
+
 /* ---- inputs, outputs, structure ---- */
 
 /* The inputs (ending with NULL) of a program for which the user names none: before any other. Without
  * this call they are input_ids and attention_mask. */
 void model_default_inputs(Model *m, const char *const *names);
+
+/* Set m->batch and m->sequence, unless they are known: as the user's own shape of the main input has them,
+ * else symbols of that name. A family calls this when it changes m->input_prefix. */
+void model_name_dimensions(Model *m);
 
 /* The input called `name`, or NULL when it was not asked for. `shape` is the family's own. */
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
@@ -220,6 +230,9 @@ Value *model_embed_inputs(Model *m, Value *table, Value **ids);
 
 /* [batch or 1, sequence] int64: position_ids when given, else 0, 1, 2, ... */
 Value *model_positions(Model *m);
+
+/* The input `name` [batch, keys], a mask of padding, as bool; NULL when it was not asked for. */
+Value *model_mask_input(Model *m, const char *name, const Sym *keys);
 
 /* attention_mask [batch, keys] as bool, or NULL when it was not asked for, or when the caller of a step
  * with a static cache gives whole masks. */

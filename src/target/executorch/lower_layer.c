@@ -118,8 +118,8 @@ static PteValue group_matrix(Pte *p, const Value *weights, uint32_t group) {
                       ARGS(pte_value(p, weights), pte_int(p, 0), pte_int(p, group)));
 }
 
-/* Rows are sliced where the groups end; each slice is multiplied with the matrix of its group. Those behind
- * the last end are zero. */
+/* Rows are sliced where the groups end; each slice is multiplied with the matrix of its group and put in
+ * its place, so that one slice and one product need memory at a time. The rest is zero. */
 void pte_lower_grouped_mm(Pte *p, const Node *node) {
     const Value *rows = node_tensor(node, 0), *weights = node_tensor(node, 1);
     const Value *out = node->outputs[0], *offsets = node_tensor(node, 2);
@@ -128,26 +128,27 @@ void pte_lower_grouped_mm(Pte *p, const Node *node) {
         return;
     }
     uint32_t groups = (uint32_t)weights->shape[0]->value;
-    PteValue *parts = ARENA_ARRAY(&p->arena, PteValue, groups + 1);
-    if (!parts) return;
-    PteValue start = pte_int(p, 0), zero = start, one = pte_int(p, 1);
+    PteValue start = pte_int(p, 0), zero = start, one = pte_int(p, 1), no = pte_bool(p, false);
+    PteValue places = pte_temp(p, FERRY_I64, 1, out->shape);
+    pte_result(p, "aten::arange.start_out", places, ARGS(zero, pte_size(p, out->shape[0]), one));
+    PteValue result = pte_output(p, out);
+    pte_result(p, "aten::full.out", result, ARGS(pte_sizes(p, out->shape, 2), zero));
     for (uint32_t g = 0; g < groups; g++) {
-        PteValue place = pte_temp(p, offsets->dtype, 0, NULL), end = pte_computed(p);
-        pte_result(p, "aten::select_copy.int_out", place,
+        PteValue ends = pte_temp(p, offsets->dtype, 0, NULL), end = pte_computed(p);
+        pte_result(p, "aten::select_copy.int_out", ends,
                    ARGS(pte_value(p, offsets), zero, pte_int(p, g)));
-        pte_call(p, "aten::_local_scalar_dense", ARGS(place, end));
+        pte_call(p, "aten::_local_scalar_dense", ARGS(ends, end));
         PteValue slice = pte_varying(p, rows->dtype, 2, rows->shape);
         pte_result(p, "aten::slice_copy.Tensor_out", slice,
                    ARGS(pte_value(p, rows), zero, start, end, one));
-        parts[g] = pte_result(p, node_kernel(node), pte_varying(p, out->dtype, 2, out->shape),
-                              ARGS(slice, group_matrix(p, weights, g)));
+        PteValue place = pte_varying(p, FERRY_I64, 1, out->shape);
+        pte_result(p, "aten::slice_copy.Tensor_out", place, ARGS(places, zero, start, end, one));
+        PteValue part = pte_result(p, node_kernel(node), pte_varying(p, out->dtype, 2, out->shape),
+                                   ARGS(slice, group_matrix(p, weights, g)));
+        PteValue list = pte_list(p, SLOT_OPTIONAL_TENSORS, &place, 1);
+        pte_call(p, "aten::index_put_", ARGS(result, list, part, no, result));
         start = end;
     }
-    PteValue rest = pte_computed(p), size[] = {rest, pte_size(p, out->shape[1])};
-    pte_call(p, "executorch_prim::sub.Scalar", ARGS(pte_size(p, out->shape[0]), start, rest));
-    parts[groups] = pte_result(p, "aten::full.out", pte_varying(p, out->dtype, 2, out->shape),
-                               ARGS(pte_list(p, SLOT_INTS, size, 2), zero));
-    RESULT(p, node, "aten::cat.out", pte_list(p, SLOT_TENSORS, parts, groups + 1), zero);
 }
 
 /* ---- normalization ---- */

@@ -285,18 +285,7 @@ void xnn_add_node(Xnn *x, const Node *node) {
     rows[node->op].add(x, node);
 }
 
-enum { MAX_DENSE_GROUPS = 64 };
-
-/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
-static bool is_dense(const Node *node) {
-    const Value *weights = node->args[1].tensor;
-    const Node *maker = weights->producer;
-    bool known = maker ? maker->op == OP_PERMUTE && value_fixed(maker->args[0].tensor) != NULL : true;
-    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
-}
-
 bool xnnpack_decomposes(const Node *node) {
-    if (node->op == OP_GROUPED_MM) return is_dense(node);
     if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
     if (node->outputs[0]->dtype != FERRY_F32) return false;
     if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;
