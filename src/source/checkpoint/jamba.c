@@ -88,10 +88,9 @@ static void read_config(Jamba *s) {
 /* ---- masks ---- */
 
 /* What the layers of Mamba take for padding: a token that `padding` [batch, keys] hides; or, where the
- * caller gives whole masks, one that does not see itself. A step of one token has none. */
+ * caller gives whole masks, one that does not see itself. */
 static Value *mixer_padding(Model *m, Value *padding, Value *mask) {
     Builder *b = &m->b;
-    if (model_takes_cache(m) && sym_is_value(m->sequence, 1)) return NULL;
     if (model_masks_whole(m)) {
         const Sym *one = build_const(b, 1), *own[] = {one, one, m->sequence, one};
         const Sym *wide[] = {m->batch, one, m->sequence, one};

@@ -31,8 +31,8 @@ Value *mamba_mixer(const MambaMixer *mixer, Value *x, CacheLayer *cache, int64_t
 Value *mamba2_mixer(const MambaMixer *mixer, Value *x, CacheLayer *cache, int64_t layer,
                     const char *module);
 
-/* Of a model without attention, whose attention_mask has the tokens of this call alone; a step of one token
- * takes none. */
+/* Of a model without attention, whose attention_mask has the tokens of this call alone. A step of one token
+ * takes none, unless prompts go through it. */
 Value *mixer_read_padding(Model *m);
 
 /* x without padding, which must not reach the states. */

@@ -11,7 +11,8 @@ int64_t mixer_rank(Model *m, const char *key, int64_t hidden) {
 }
 
 Value *mixer_read_padding(Model *m) {
-    if (model_takes_cache(m) && !m->request->multi_token) return NULL;
+    const ModelRequest *request = m->request;
+    if (model_takes_cache(m) && !request->multi_token && !request->keeps_cache) return NULL;
     const Sym *shape[] = {m->batch, m->sequence};
     Value *given = model_input(m, "attention_mask", FERRY_I64, 2, shape);
     return given ? build_unsqueeze(&m->b, build_to(&m->b, given, m->dtype), 2) : NULL;

@@ -71,6 +71,7 @@ typedef struct ModelRequest {
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
+    bool keeps_cache;      /* the model keeps it between runs: prompts go through "decode", too */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
     ModelNote note; /* may be NULL */
