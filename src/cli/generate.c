@@ -66,6 +66,7 @@ static ferry_status encode(ferry_tokenizer *tokenizer, const char *text, ferry_t
 static void print_stats(const ferry_generate_stats *stats) {
     double prefill = stats->prefill_seconds, decode = stats->decode_seconds;
     size_t steps = stats->new_tokens ? stats->new_tokens - 1 : 0;
+    fflush(stdout);
     fprintf(stderr,
             "open     %8.3f s\n"
             "prefill  %8.3f s  %zu tokens  %.1f tokens/s\n"

@@ -107,6 +107,7 @@ struct Save {
     size_t count;
     const char *stale[SAVE_MAX_FILES]; /* what an earlier export may have left and this one has not */
     size_t stale_count;
+    SharedWeights shared; /* between components */
     ferry_export_sizes sizes;
     ferry_error *error;
 };
@@ -171,6 +172,10 @@ ferry_status samples_make(const ferry_exported *exported, int round, ferry_tenso
                           ferry_error *error);
 
 /* ---- run.c ---- */
+
+/* The keyword of the model that an input or output of the graph is: "cache.layers.0.keys" for
+ * "input.cache.layers.0.keys", which is called so where there is an output of that keyword too. */
+const char *port_keyword(const char *name);
 
 /* True when the runtime of this name takes exports of this format. */
 bool runtime_takes(const char *runtime, const char *format);

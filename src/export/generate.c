@@ -86,7 +86,7 @@ static ferry_status choose_steps(Generator *g) {
         const StepPort *ids = ids_of(g->decode);
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
-        bool start = g->single ? !step_is_stateful(g->decode) : needs_prefill(g->decode);
+        bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
         if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;

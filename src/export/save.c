@@ -49,7 +49,8 @@ static ferry_status write_component(Save *save, ferry_exported *component) {
     const ferry_export_sizes before = save->sizes;
     save->exported = component;
     TRY(component->target->write(save));
-    if (save->sizes.weight_bytes == 0 && strcmp(component->target->name, "onnx") == 0) {
+    bool data = save->sizes.weight_bytes > 0 || save->shared.by_start.count > 0;
+    if (!data && strcmp(component->target->name, "onnx") == 0) {
         const char *name = save_sibling(save, NULL, ".data");
         save->stale[save->stale_count++] = path_join(&save->arena, save->directory, name);
     }
@@ -99,6 +100,7 @@ ferry_status ferry_exported_save(ferry_exported *exported, const char *directory
         }
         if (sizes) *sizes = save.sizes;
     }
+    shared_free(&save.shared);
     arena_free(&save.arena);
     return status;
 }

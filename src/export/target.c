@@ -47,12 +47,15 @@ static ferry_status write_onnx(Save *save) {
                            .link = config->weights == FERRY_WEIGHTS_LINK,
                            .directory = save->directory,
                            .data_name = save_sibling(save, NULL, ".data"),
+                           .shared = &save->shared,
                            .progress_context = (void *)(uintptr_t)config};
     if (config->progress) options.progress = report_progress;
     ferry_status status = FERRY_OK;
     OutputFile *data = NULL;
     uint64_t size = onnx_data_size(exported->program, &options);
-    if (size) data = save_open(save, options.data_name, size, &status);
+    /* Transformers expects the file of a component even if all its weights are another's. */
+    bool others = save->shared.by_start.count > 0;
+    if (size || others) data = save_open(save, options.data_name, size, &status);
     if (status != FERRY_OK) return status;
     OutputFile *model = save_open(save, exported->manifest.file, 0, &status);
     if (!model) return status;
