@@ -109,9 +109,10 @@ void read_view_kernel(Reader *r, const PteCall *call) {
 void read_index_put_kernel(Reader *r, const PteCall *call) {
     static const OpArg indices_type = {.type = ARG_OPTIONAL_TENSORS};
     if (!counts(r, call, 5)) return;
-    GIVE_OP(r, call, 0, OP_INDEX_PUT, arg_tensor(tensor(r, call, 0)),
-            pte_read_arg(r, call->args[1], &indices_type), arg_tensor(tensor(r, call, 2)),
-            pte_read_arg(r, call->args[3], &bool_type));
+    const Arg args[] = {arg_tensor(tensor(r, call, 0)),
+                        pte_read_arg(r, call->args[1], &indices_type),
+                        arg_tensor(tensor(r, call, 2)), pte_read_arg(r, call->args[3], &bool_type)};
+    pte_read_change(r, call->args[0], build_op(&r->b, OP_INDEX_PUT, args, 4));
 }
 
 void read_copy_kernel(Reader *r, const PteCall *call) {

@@ -273,12 +273,12 @@ static bool fits(const PteSlot *slot, const Value *value) {
     return true;
 }
 
-void pte_read_give(Reader *r, uint64_t index, Value *value) {
+static void give(Reader *r, uint64_t index, Value *value, bool again) {
     PteSlot *slot = pte_read_kind(r, index, SLOT_TENSOR);
     if (!slot || !reader_ok(r)) return;
     if (slot->state && !slot->before) pte_read_tensor(r, index);
     if (!reader_ok(r)) return;
-    if (slot->constant || (slot->value && !slot->before)) {
+    if (slot->constant || (slot->value && !slot->before && !again)) {
         pte_read_bad(r, "the tensor %" PRIu64 " is written a second time", index);
     } else if (!fits(slot, value)) {
         Buffer text = {0};
@@ -290,6 +290,14 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
         slot->value = value;
         if (slot->place[0]) map_set(&r->places, slot->place, sizeof slot->place, slot);
     }
+}
+
+void pte_read_give(Reader *r, uint64_t index, Value *value) {
+    give(r, index, value, false);
+}
+
+void pte_read_change(Reader *r, uint64_t index, Value *value) {
+    give(r, index, value, true);
 }
 
 /* ---- arguments ---- */
