@@ -569,6 +569,13 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
+/* The most tokens of a call: what goes into a static cache has room there. */
+static int64_t most_tokens(const Model *m) {
+    const char *component = m->request->component;
+    bool fills = component && (!strcmp(component, "prefill") || !strcmp(component, "language_model"));
+    return fills && m->request->static_cache ? m->request->static_cache : SYM_UNBOUNDED;
+}
+
 void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
@@ -583,7 +590,7 @@ void model_name_dimensions(Model *m) {
     if (model_takes_cache(m) && !m->request->multi_token)
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
-        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
+        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, most_tokens(m));
 }
 
 static size_t string_count(const char *const *strings) {
