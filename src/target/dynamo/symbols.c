@@ -73,7 +73,9 @@ void symbols_name(Serializer *s) {
                                         : 32 * factors[used % (sizeof factors / sizeof *factors)];
         used += s->symbol_value[i] != NULL;
         if (sample < symbol->lower) sample = symbol->lower;
-        if (sample > symbol->upper) sample = symbol->upper;
+        /* At the ends of a range torch would find something to specialize on. */
+        if (sample > symbol->upper)
+            sample = symbol->lower + (symbol->upper - symbol->lower) / 2;
         s->samples[i] = sample;
         s->symbol_names[i] = name_symbol(s, &taken, symbol);
         map_put(&taken, s->symbol_names[i], s);
