@@ -1,4 +1,4 @@
-"""State space models: prompts of every length, and generation from states, in every runtime."""
+"""State space models: prompts of every length in every runtime, and generation in torch."""
 
 import json
 from types import SimpleNamespace
@@ -135,16 +135,12 @@ class Exported:
             args, kwargs = tree_unflatten(given, program.call_spec.in_spec)
             with torch.no_grad():
                 result = module(*args, **kwargs)
-            return [torch.as_tensor(find_leaf(result, port["name"])).numpy() for port in self.outputs]
+            return [torch.as_tensor(dynamo.find(result, port["name"])).numpy() for port in self.outputs]
 
         return call
 
     def __call__(self, values: dict) -> dict:
         return dict(zip((port["name"] for port in self.outputs), self.call(values)))
-
-
-def find_leaf(result, path):
-    return dynamo.find(result, path)
 
 
 # ---- prompts ----
@@ -215,28 +211,13 @@ def compare_generation(prefill: Exported, decode: Exported, expected, chunk: int
     assert (np.stack(made, 1) == expected.tokens).all()
 
 
-def stateless(target):
-    return ("--no-stateful",) if target == "openvino" else ()
-
-
-@models
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_prefill_and_decode(eager, tmp_path, name, target, cache):
-    made, options = eager(name), ("--static-cache", str(CACHE)) if cache == "static" else ()
-    ferry("export", made.source, "--to", target, "-o", tmp_path, "--generation", "-q", *options, *stateless(target))
-    prefill, decode = (Exported(tmp_path, part, target) for part in ("prefill", "decode"))
-    compare_generation(prefill, decode, generate(made.model), 7)
-
-
-@models
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_decode_alone(eager, tmp_path, name, target, cache):
-    """A decode of several tokens takes the prompts whole, in chunks and one by one."""
-    made, options = eager(name), ("--static-cache", str(CACHE)) if cache == "static" else ()
-    ferry("export", made.source, "--to", target, "-o", tmp_path, "--generation", "--multi-token-decode", "-q",
-          *options, *stateless(target))  # fmt: skip
-    decode, expected = Exported(tmp_path, "decode", target), generate(made.model)
-    for chunk in (7, 3, 1):
-        compare_generation(decode, decode, expected, chunk)
+@pytest.mark.parametrize("name, options", [("mamba2", ["--multi-token-decode"]), ("jamba", ["--static-cache", str(CACHE)])])
+def test_torch_generates(eager, tmp_path, name, options):
+    """What test_generation.py does not do: torch itself runs the programs, with the caches of Transformers."""
+    made = eager(name)
+    ferry("export", made.source, "--to", "dynamo", "-o", tmp_path, "--generation", "-q", *options)
+    decode, expected = Exported(tmp_path, "decode", "dynamo"), generate(made.model)
+    if "--static-cache" in options:
+        compare_generation(Exported(tmp_path, "prefill", "dynamo"), decode, expected, 7)
+    else:
+        compare_generation(decode, decode, expected, 3)

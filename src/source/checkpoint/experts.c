@@ -153,7 +153,8 @@ void experts_read(Decoder *d) {
         config_accept(m, "experts_per_token"); /* as the publisher spelled keys that are also */
         config_accept(m, "initial_context_length"); /* there in the spelling of Transformers */
     }
-    if (experts->chosen > experts->count) {
+    bool dense = traits->sparse == SPARSE_PERIOD && experts->count == 1;
+    if (experts->chosen > experts->count && !dense) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
                    "%s: expected \"num_experts_per_tok\" to be at most the number of experts, %lld, "
                    "found %lld",

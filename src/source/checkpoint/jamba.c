@@ -29,8 +29,8 @@ static void read_attention(Jamba *s) {
     s->offset = config_int_or(m, "attn_layer_offset", 4);
     if (d->layers > CACHE_MAX_LAYERS || d->heads % d->kv_heads != 0 || d->head_dim < 1) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: %lld layers (at most %d), %lld attention heads, %lld key/value heads of size "
-                   "%lld do not fit together",
+                   "%s: %lld layers (at most %d), %lld attention heads, %lld key/value heads "
+                   "(num_key_value_heads) of size %lld do not fit together",
                    m->config_path, (long long)d->layers, CACHE_MAX_LAYERS, (long long)d->heads,
                    (long long)d->kv_heads, (long long)d->head_dim);
         d->layers = d->heads = d->kv_heads = d->head_dim = 1;

@@ -59,10 +59,9 @@ static void read_config(Mamba *s) {
     Model *m = s->m;
     /* Of the initialization, and of ways to compute the same. */
     static const char *const unread[] = {
-        "intermediate_size",     "rescale_prenorm_residual", "time_step_floor",
-        "time_step_init_scheme", "time_step_max",            "time_step_min",
-        "time_step_scale",       "use_associative_scan",     "use_mambapy",
-        "use_falcon_mambapy"};
+        "rescale_prenorm_residual", "time_step_floor",      "time_step_init_scheme",
+        "time_step_max",            "time_step_min",        "time_step_scale",
+        "use_associative_scan",     "use_falcon_mambapy",   "use_mambapy"};
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) config_accept(m, unread[i]);
     s->layers = config_int(m, "num_hidden_layers");
     s->eps = config_float_or(m, "layer_norm_epsilon", 1e-5);
@@ -78,10 +77,12 @@ static void read_config(Mamba *s) {
                           .norms = s->traits->norms,
                           .eps = s->eps};
     mixer->inner = (int64_t)(config_float_or(m, "expand", 2) * (double)mixer->hidden);
-    if (s->traits->heads)
+    if (s->traits->heads) {
         read_heads(s);
-    else
+    } else {
+        mixer->inner = config_size_or(m, "intermediate_size", mixer->inner);
         mixer->rank = mixer_rank(m, "time_step_rank", mixer->hidden);
+    }
     if (mixer->norms == MIXER_WEIGHTLESS)
         mixer->eps = config_float_or(m, "mixer_rms_eps", 1e-6);
     if (s->layers > CACHE_MAX_LAYERS || mixer->inner < 1) {
