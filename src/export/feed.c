@@ -190,8 +190,10 @@ static ferry_status add_empty_cache(const Input *in) {
     return add(in, in->port->rank, shape, NULL);
 }
 
+/* Zeros [batch, count], or of the size that the program was traced with. */
 static ferry_status add_zeros(const Input *in) {
-    const int64_t shape[2] = {in->feed->batch, in->feed->count};
+    const int64_t fixed = strtoll(in->port->shape[1], NULL, 10);
+    const int64_t shape[2] = {in->feed->batch, fixed > 0 ? fixed : in->feed->count};
     return add(in, 2, shape, NULL);
 }
 
@@ -233,8 +235,10 @@ static bool is_kind(const Input *in, size_t kind) {
 
 static ferry_status add_input(const Input *in, const StepPort *port) {
     const Feed *feed = in->feed;
-    const ferry_tensor *given = feed->given ? ferry_tensors_find(feed->given, in->keyword) : NULL;
     if (port->carried && !feed->starts) return FERRY_OK;
+    const ferry_tensor *given = NULL;
+    if (port->carried && feed->cache) given = ferry_tensors_find(feed->cache, in->keyword);
+    if (!given && feed->given) given = ferry_tensors_find(feed->given, in->keyword);
     if (given) return tensors_lend(in->out, in->keyword, given, in->error);
     if (strncmp(in->keyword, "cache.", 6) == 0) return add_empty_cache(in);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

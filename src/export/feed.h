@@ -17,6 +17,7 @@ typedef struct Feed {
     bool slides;                /* a mask that is not by type is that of sliding layers */
     bool starts;                /* the step has no cache yet: it starts with `given`, or empty */
     const int64_t *beams;       /* [batch]: which row each one goes on from; NULL: itself */
+    const ferry_tensors *cache; /* what the cache starts with, when it is not `given` or empty */
     const ferry_tensors *given; /* other inputs by keyword, such as the encoder's output */
 } Feed;
 

@@ -22,10 +22,14 @@ struct ferry_parts {
 static ferry_status list_components(const ferry_model *model, const ferry_export_config *config,
                                     const char *const **out, ferry_error *error) {
     Registry builtin = {0};
+    if (model->component_count) {
+        *out = model->component_names;
+        return FERRY_OK;
+    }
     if (model->pt2) {
         return error_set(error, FERRY_UNSUPPORTED, model->pt2->path,
-                         "a torch.export program is one component: export it as it is, or give a "
-                         "directory that a Transformers exporter wrote with all of them");
+                         "a torch.export program is one component: export it as it is, or give the "
+                         "directory with all of them and their export.json");
     }
     if (!config->plugins) TRY(plugin_builtin(&builtin, error));
     const Registry *registry = config->plugins ? plugin_registry(config->plugins) : &builtin;

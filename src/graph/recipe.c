@@ -143,8 +143,8 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
     result.shape[dim] = end - start;
     result.part_count = 0;
     /* No more parts than elements: one expert of many is cheap to take. */
-    uint64_t most = along && end - start < recipe->part_count ? (uint64_t)(end - start)
-                                                              : recipe->part_count;
+    uint64_t most =
+        along && end - start < recipe->part_count ? (uint64_t)(end - start) : recipe->part_count;
     RecipePart *parts = ARENA_ARRAY(arena, RecipePart, most ? most : 1);
     if (!parts) return NULL;
     for (uint32_t i = 0; i < recipe->part_count && position < end; i++) {
@@ -220,6 +220,7 @@ const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t co
         const Recipe *item = items[i] ? recipe_unsqueeze(arena, items[i], 0) : NULL;
         if (!item || item->parts[0].dtype != items[0]->parts[0].dtype) return NULL;
         if (i == 0) result = *item;
+        if (item->rank != result.rank || item->dtype != result.dtype) return NULL;
         if (memcmp(item->shape, result.shape, item->rank * sizeof *item->shape) != 0) return NULL;
         parts[i] = item->parts[0];
     }

@@ -26,11 +26,13 @@ def blocks(language: str, first: str) -> list:
 @pytest.fixture
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
-    for name, model_type in (("my-model", "llama"), ("my-bert", "bert"), ("my-vit", "vit")):
+    models = {"my-model": "llama", "my-bert": "bert", "my-vit": "vit", "my-llava": "llava", "my-mixtral": "mixtral"}
+    for name, model_type in models.items():
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
     write_tokenizer(tmp_path / "my-model")
+    shutil.copyfile(ROOT / "tests/fuzz/corpus/gguf/llama", tmp_path / "my-model.gguf")
     for file in ("inputs.safetensors", "expected.safetensors"):
         shutil.copyfile(fixture("llama") / file, tmp_path / file.replace("expected", "outputs"))
     np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))

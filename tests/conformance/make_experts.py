@@ -37,15 +37,16 @@ TYPES = {
             v_head_dim=5,
         ),
     ),
+    "glm4_moe": ("Glm4Moe", dict(NARROW, n_routed_experts=6, head_dim=8)),
 }
 decoders.TYPES.update(TYPES)
 # The loop over the experts; torch's grouped products want sizes that are multiples of 16 bytes.
 decoders.LOADED.update(dict.fromkeys(TYPES, {"experts_implementation": "eager"}))
 LONG = {"shapes": ((2, 9), (1, 24))}
 COMMON = {
-    decoders.head_cases: ("features", "language", "sequence", "token"),
-    decoders.input_cases: ("left", "embeds", "far"),
-    decoders.file_cases: ("bfloat16", "shards", "defaults", "bare"),
+    decoders.head_cases: ("features", "language", "sequence"),
+    decoders.input_cases: ("left", "embeds"),
+    decoders.file_cases: ("bfloat16", "defaults", "bare"),
 }
 
 
@@ -66,7 +67,7 @@ def two_experts(weights):
 
 def routing_cases(t):
     count = count_key(t)
-    one_group = {"n_group": 1, "topk_group": 1} if t == "deepseek_v3" else {}
+    one_group = {"n_group": 1, "topk_group": 1} if t in ("deepseek_v3", "glm4_moe") else {}
     odd = {"vocab_size": 77, "hidden_size": 36, "intermediate_size": 30}
     odd |= {"moe_intermediate_size": 21} if "moe_intermediate_size" in TYPES[t][1] else {}
     odd |= {"num_attention_heads": 6, "num_key_value_heads": 6, count: 5, **one_group}
@@ -83,7 +84,7 @@ def routing_cases(t):
         ),
         "logits": Case(t, edit_config={"output_router_logits": True}, error="output_router_logits"),
     }
-    if t != "deepseek_v3":  # which looks at the two best of a group
+    if not one_group:  # which looks at the two best of a group
         cases["one-expert"] = Case(t, config={"num_experts_per_tok": 1, count: 1})
     return cases
 
@@ -204,6 +205,19 @@ def deepseek_cases():
     }
 
 
+def glm4_cases():
+    t = "glm4_moe"
+    groups = {"n_routed_experts": 8, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7}
+    whole = {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.0}}
+    return {
+        "normed": Case(t, config={"use_qk_norm": True, "attention_bias": True}),
+        "groups": Case(t, config=groups),
+        "all-sparse": Case(t, config={"first_k_dense_replace": 0, "norm_topk_prob": False}),
+        "whole-rotation": Case(t, config=whole),
+        "old": Case(t, edit_config={"rope_parameters": ..., "rope_theta": 900.0, "partial_rotary_factor": 0.5}),
+    }
+
+
 def cases():
     own = {
         "mixtral": mixtral_cases(),
@@ -211,6 +225,7 @@ def cases():
         "qwen3_moe": qwen_cases("qwen3_moe"),
         "gpt_oss": gpt_oss_cases(),
         "deepseek_v3": deepseek_cases(),
+        "glm4_moe": glm4_cases(),
     }
     found = {}
     for t in TYPES:

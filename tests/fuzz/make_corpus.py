@@ -698,6 +698,10 @@ def make_gguf():
                   "tokenizer.chat_template": "{{ messages }}"}
     sentencepiece = {**common, "tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0],
                      "tokenizer.ggml.add_eos_token": True, "tokenizer.ggml.unknown_token_id": 0}
+    for name, arch, values in (("byte_level", "llama", byte_level), ("sentencepiece", "llama", sentencepiece),
+                               ("phi3", "phi3", sentencepiece), ("gemma3", "gemma3", sentencepiece),
+                               ("unknown", "llama", {**byte_level, "tokenizer.ggml.pre": "x"})):
+        write("gguf_tokenizer", name, gguf({"general.architecture": arch, **values}, {}))
     write("gguf", "llama", gguf_model("llama", plain, values=byte_level))
     write("gguf", "llama_freqs", gguf_model("llama", plain, 2, tensors={"rope_freqs.weight": (0, [16], factors)}))
     write("gguf", "llama_yarn", gguf_model("llama", plain, 3, keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}))
@@ -719,7 +723,6 @@ def make_gguf():
 
 
 if __name__ == "__main__":
-    make_gguf()
     make_safetensors()
     make_npy()
     make_npz()
@@ -733,3 +736,4 @@ if __name__ == "__main__":
     make_state()
     make_executorch()
     make_tokenizer()
+    make_gguf()

@@ -5,7 +5,6 @@
  * reads them. */
 #include "source/checkpoint/decoder.h"
 #include "base/dtype.h"
-#include "source/checkpoint/families.h"
 
 #include <math.h>
 #include <string.h>
@@ -119,7 +118,8 @@ static void read_options(Decoder *d) {
         d->block = BLOCK_PARALLEL;
     }
     d->qk_norm = traits->qk_norm == QK_SHARED || traits->qk_norm == QK_PROJECTION;
-    if (traits->qk_norm == QK_MATRIX) d->qk_norm = config_bool_or(m, "use_qk_norm", false);
+    if (traits->qk_norm == QK_MATRIX || traits->qk_norm == QK_OPTION)
+        d->qk_norm = config_bool_or(m, "use_qk_norm", false);
     if (traits->qk_norm == QK_LIST) d->qk_norm = config_bool_or(m, "qk_layernorm", false);
     d->scale = traits->multipliers ? config_float_or(m, "attention_multiplier", 1) : head_scale;
     if (traits->query_scalar) {
@@ -232,7 +232,7 @@ static Value *input_embedding(const Decoder *d) {
     return model_weight(m, 2, shape, "embed_tokens.weight");
 }
 
-static void build_decoder(Model *m) {
+void decoder_build(Model *m) {
     Decoder d = {.m = m, .traits = m->family->traits};
     read_shape(&d);
     read_options(&d);
@@ -269,219 +269,3 @@ static void build_decoder(Model *m) {
     config_accept(m, "logits_scaling");
     config_accept(m, "logit_scale");
 }
-
-/* ---- model types ---- */
-
-#define LLAMA_LIKE                                                                                 \
-    .activation_key = "hidden_act", .activation = "silu", .eps_key = "rms_norm_eps", .eps = 1e-6,  \
-    .theta = 10000
-#define PADS(token) .pads = true, .pad = token
-
-static const DecoderTraits llama = {LLAMA_LIKE, .max_length = 2048, .bias_key = "attention_bias",
-                                    .output_bias = true, .mlp_bias_key = "mlp_bias"};
-static const DecoderTraits mistral = {LLAMA_LIKE, .max_length = 131072, .kv_heads = 8,
-                                      .windows = WINDOW_ALWAYS, .window = 4096};
-static const DecoderTraits qwen2 = {LLAMA_LIKE,     .max_length = 32768,      .bias = true,
-                                    .kv_heads = 32, .windows = WINDOW_SWITCH, .window = 4096};
-static const DecoderTraits qwen3 = {
-    LLAMA_LIKE,          .max_length = 32768,      .bias_key = "attention_bias",
-    .output_bias = true, .qk_norm = QK_SHARED,     .head_dim = 128,
-    .kv_heads = 32,      .windows = WINDOW_SWITCH, .window = 4096};
-static const DecoderTraits smollm3 = {.activation_key = "hidden_act",
-                                      .activation = "silu",
-                                      .eps_key = "rms_norm_eps",
-                                      .eps = 1e-6,
-                                      .bias_key = "attention_bias",
-                                      .output_bias = true,
-                                      .mlp_bias_key = "mlp_bias",
-                                      .kv_heads = 4,
-                                      .max_length = 32768,
-                                      .theta = 2000000,
-                                      PADS(128004),
-                                      .windows = WINDOW_UNROTATED,
-                                      .skips_rotation = true};
-static const DecoderTraits phi3 = {.activation_key = "hidden_act",
-                                   .activation = "silu",
-                                   .eps_key = "rms_norm_eps",
-                                   .eps = 1e-5,
-                                   .fused = true,
-                                   .max_length = 4096,
-                                   .theta = 10000,
-                                   .partial = 1,
-                                   .trained_length = 4096,
-                                   PADS(32000),
-                                   .windows = WINDOW_ALWAYS};
-static const DecoderTraits olmo2 = {.activation_key = "hidden_act",
-                                    .activation = "silu",
-                                    .eps_key = "rms_norm_eps",
-                                    .eps = 1e-5,
-                                    .bias_key = "attention_bias",
-                                    .output_bias = true,
-                                    .qk_norm = QK_PROJECTION,
-                                    .block = BLOCK_POST,
-                                    .max_length = 2048,
-                                    .theta = 10000,
-                                    PADS(1)};
-static const DecoderTraits granite = {
-    LLAMA_LIKE,          .max_length = 2048,         .bias_key = "attention_bias",
-    .output_bias = true, .mlp_bias_key = "mlp_bias", .multipliers = true};
-
-#define GEMMA_LIKE                                                                                 \
-    .activation = "gelu_pytorch_tanh", .norm = NORM_RMS_PLUS_ONE, .eps_key = "rms_norm_eps",       \
-    .eps = 1e-6, .bias_key = "attention_bias", .output_bias = true, .scales_embedding = true,      \
-    .head_dim = 256, PADS(0)
-
-static const DecoderTraits gemma = {GEMMA_LIKE,           .activation_key = "hidden_act",
-                                    .gelu_is_tanh = true, .max_length = 8192,
-                                    .theta = 10000,       .kv_heads = 16};
-static const DecoderTraits gemma2 = {GEMMA_LIKE,
-                                     .activation_key = "hidden_activation",
-                                     .max_length = 8192,
-                                     .theta = 10000,
-                                     .kv_heads = 4,
-                                     .block = BLOCK_SANDWICH,
-                                     .windows = WINDOW_PATTERN,
-                                     .window = 4096,
-                                     .pattern = 2,
-                                     .softcap_attention = 50,
-                                     .softcap_logits = 30,
-                                     .query_scalar = 256};
-static const DecoderTraits gemma3 = {GEMMA_LIKE,
-                                     .activation_key = "hidden_activation",
-                                     .max_length = 131072,
-                                     .theta = 1000000,
-                                     .kv_heads = 4,
-                                     .block = BLOCK_SANDWICH,
-                                     .qk_norm = QK_SHARED,
-                                     .windows = WINDOW_PATTERN,
-                                     .window = 4096,
-                                     .pattern = 6,
-                                     .pattern_key = "sliding_window_pattern",
-                                     .query_scalar = 256,
-                                     .rotary_by_type = true,
-                                     .both_ways = true};
-static const DecoderTraits starcoder2 = {.activation_key = "hidden_act",
-                                         .activation = "gelu_pytorch_tanh",
-                                         .norm = NORM_LAYER,
-                                         .eps_key = "norm_epsilon",
-                                         .eps = 1e-5,
-                                         .bias_key = "use_bias",
-                                         .bias = true,
-                                         .output_bias = true,
-                                         .mlp_bias_key = "use_bias",
-                                         .plain_mlp = true,
-                                         .kv_heads = 2,
-                                         .max_length = 4096,
-                                         .theta = 10000,
-                                         .windows = WINDOW_ALWAYS};
-static const DecoderTraits stablelm = {.activation_key = "hidden_act",
-                                       .activation = "silu",
-                                       .norm = NORM_LAYER,
-                                       .eps_key = "layer_norm_eps",
-                                       .eps = 1e-5,
-                                       .bias_key = "use_qkv_bias",
-                                       .qk_norm = QK_LIST,
-                                       .kv_heads = 32,
-                                       .max_length = 4096,
-                                       .theta = 10000,
-                                       .partial = 0.25,
-                                       .even_rotation = true,
-                                       .parallel_option = true};
-static const DecoderTraits cohere = {.activation_key = "hidden_act",
-                                     .activation = "silu",
-                                     .norm = NORM_LAYER_SCALE,
-                                     .eps_key = "layer_norm_eps",
-                                     .eps = 1e-5,
-                                     .bias_key = "attention_bias",
-                                     .output_bias = true,
-                                     .qk_norm = QK_MATRIX,
-                                     .block = BLOCK_PARALLEL,
-                                     .max_length = 8192,
-                                     .theta = 500000,
-                                     .interleaved = true,
-                                     PADS(0),
-                                     .logit_scale = 0.0625};
-
-static const DecoderTraits mixtral = {.activation_key = "hidden_act",
-                                      .activation = "silu",
-                                      .eps_key = "rms_norm_eps",
-                                      .eps = 1e-5,
-                                      .kv_heads = 8,
-                                      .max_length = 131072,
-                                      .theta = 1000000,
-                                      .windows = WINDOW_ALWAYS,
-                                      .experts = &mixtral_experts};
-static const DecoderTraits qwen2_moe = {LLAMA_LIKE,
-                                        .bias_key = "qkv_bias",
-                                        .bias = true,
-                                        .kv_heads = 16,
-                                        .max_length = 32768,
-                                        .windows = WINDOW_EARLY,
-                                        .window = 4096,
-                                        .experts = &qwen2_experts};
-static const DecoderTraits qwen3_moe = {LLAMA_LIKE,
-                                        .bias_key = "attention_bias",
-                                        .output_bias = true,
-                                        .qk_norm = QK_SHARED,
-                                        .kv_heads = 4,
-                                        .max_length = 32768,
-                                        .windows = WINDOW_OPTION,
-                                        .window = 4096,
-                                        .experts = &qwen3_experts};
-static const DecoderTraits gpt_oss = {
-    .activation_key = "hidden_act",
-    .activation = "silu",
-    .eps_key = "rms_norm_eps",
-    .eps = 1e-5,
-    .bias_key = "attention_bias",
-    .bias = true,
-    .output_bias = true,
-    .head_dim = 64,
-    .kv_heads = 8,
-    .max_length = 131072,
-    .theta = 150000,
-    .rope = "{\"rope_type\": \"yarn\", \"factor\": 32, \"beta_fast\": 32, \"beta_slow\": 1, "
-            "\"truncate\": false, \"original_max_position_embeddings\": 4096}",
-    .windows = WINDOW_PATTERN,
-    .window = 128,
-    .pattern = 2,
-    .sinks = true,
-    .experts = &gpt_oss_experts};
-static const DecoderTraits deepseek_v3 = {LLAMA_LIKE,
-                                          .bias_key = "attention_bias",
-                                          .output_bias = true,
-                                          .max_length = 4096,
-                                          .latent = true,
-                                          .experts = &deepseek_experts};
-
-enum {
-    BASE = 1u << TASK_FEATURES | 1u << TASK_CAUSAL_LM,
-    SEQUENCE = 1u << TASK_SEQUENCE_CLASSIFICATION,
-    TOKENS = 1u << TASK_TOKEN_CLASSIFICATION,
-    ANSWERS = 1u << TASK_QUESTION_ANSWERING,
-};
-
-const Family decoder_families[] = {
-    {"llama", "Llama", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &llama, NULL},
-    {"mistral", "Mistral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mistral, NULL},
-    {"qwen2", "Qwen2", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen2, NULL},
-    {"qwen3", "Qwen3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen3, NULL},
-    {"smollm3", "SmolLM3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &smollm3, NULL},
-    {"gemma", "Gemma", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma, NULL},
-    {"gemma2", "Gemma2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma2, NULL},
-    {"gemma3_text", "Gemma3", "model", build_decoder, BASE | SEQUENCE, &gemma3, NULL},
-    {"phi3", "Phi3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &phi3, NULL},
-    {"olmo2", "Olmo2", "model", build_decoder, BASE | SEQUENCE, &olmo2, NULL},
-    {"granite", "Granite", "model", build_decoder, BASE, &granite, NULL},
-    {"starcoder2", "Starcoder2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &starcoder2, NULL},
-    {"stablelm", "StableLm", "model", build_decoder, BASE | SEQUENCE | TOKENS, &stablelm, NULL},
-    {"mixtral", "Mixtral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mixtral, NULL},
-    {"qwen2_moe", "Qwen2Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
-     &qwen2_moe, NULL},
-    {"qwen3_moe", "Qwen3Moe", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS,
-     &qwen3_moe, NULL},
-    {"gpt_oss", "GptOss", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gpt_oss, NULL},
-    {"deepseek_v3", "DeepseekV3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &deepseek_v3, NULL},
-    {"cohere", "Cohere", "model", build_decoder, BASE, &cohere, NULL},
-    {0},
-};

@@ -14,6 +14,7 @@ typedef enum NormKind {
 
 typedef enum QkNorm {
     QK_NONE,
+    QK_OPTION,     /* the same as the next, when use_qk_norm */
     QK_SHARED,     /* one norm of head size for all heads: q_norm.weight [size] */
     QK_PROJECTION, /* one norm over the whole projection: q_norm.weight [heads * size] */
     QK_MATRIX,     /* LayerNorm per head: q_norm.weight [heads, size], when use_qk_norm */
@@ -29,10 +30,10 @@ typedef enum BlockKind {
 
 typedef enum WindowRule {
     WINDOW_NEVER,
-    WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
-    WINDOW_OPTION,    /* every layer, with use_sliding_window */
-    WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
-    WINDOW_EARLY,     /* use_sliding_window; layer_types, or every other of the first max_window_layers */
+    WINDOW_ALWAYS, /* every layer, when sliding_window is set */
+    WINDOW_OPTION, /* every layer, with use_sliding_window */
+    WINDOW_SWITCH, /* use_sliding_window; layer_types, or layers from max_window_layers on */
+    WINDOW_EARLY, /* use_sliding_window; layer_types, or every other of the first max_window_layers */
     WINDOW_UNROTATED, /* layer_types, or with use_sliding_window the layers that do not rotate */
     WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
 } WindowRule;
@@ -55,8 +56,8 @@ typedef struct DecoderTraits {
     int64_t kv_heads;      /* default; 0: as many as heads */
     int64_t max_length;    /* default of max_position_embeddings */
     double theta;
-    const char *rope;       /* rope_parameters, as JSON, of a configuration that has none; NULL: plain */
-    double partial;         /* default share of the head that rotates; 0: the whole head, always */
+    const char *rope; /* rope_parameters, as JSON, of a configuration that has none; NULL: plain */
+    double partial;   /* default share of the head that rotates; 0: the whole head, always */
     int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
     bool even_rotation;     /* an odd number of rotated features is not supported */
     bool interleaved;
@@ -83,10 +84,10 @@ typedef struct DecoderTraits {
 
 /* Sizes of DeepSeek's attention. */
 typedef struct Latent {
-    int64_t query_rank; /* of the compressed queries; 0: they are not */
-    int64_t rank;       /* of the compressed keys and values */
+    int64_t query_rank;            /* of the compressed queries; 0: they are not */
+    int64_t rank;                  /* of the compressed keys and values */
     int64_t plain, rotated, value; /* features of a head: of queries and keys, and of values */
-    bool pairs;         /* neighbouring features rotate, and become halves */
+    bool pairs;                    /* neighbouring features rotate, and become halves */
 } Latent;
 
 typedef struct Decoder {
@@ -107,6 +108,9 @@ typedef struct Decoder {
     Experts *experts; /* NULL: none */
     Latent latent;
 } Decoder;
+
+/* The program of a model type, whose family has its traits. */
+void decoder_build(Model *m);
 
 /* Is attention built of its parts, because no fused operation does it? */
 static inline bool decoder_scores(const Decoder *d) {

@@ -45,7 +45,7 @@ static Value *per_head_weight(Decoder *d, int64_t layer, const char *which, int6
 /* Norms of queries or keys; `x` is [batch, heads, sequence, size]. */
 static Value *norm_heads(Decoder *d, Value *x, int64_t layer, const char *which, int64_t heads) {
     if (!d->qk_norm || d->traits->qk_norm == QK_PROJECTION) return x;
-    if (d->traits->qk_norm == QK_SHARED) {
+    if (d->traits->qk_norm == QK_SHARED || d->traits->qk_norm == QK_OPTION) {
         Value *weight = model_vector(d->m, d->head_dim, "layers.%lld.self_attn.%s_norm.weight",
                                      (long long)layer, which);
         return apply_norm(d, x, weight, NULL);
@@ -95,8 +95,7 @@ static Value *add_sinks(Decoder *d, Value *scores, int64_t layer) {
     const Sym *one = build_const(b, 1);
     const Sym *by_head[] = {one, build_const(b, d->heads), one, one};
     const Sym *column[] = {build_dim(b, scores, 0), by_head[1], build_dim(b, scores, 2), one};
-    Value *sinks =
-        model_vector(d->m, d->heads, "layers.%lld.self_attn.sinks", (long long)layer);
+    Value *sinks = model_vector(d->m, d->heads, "layers.%lld.self_attn.sinks", (long long)layer);
     sinks = build_expand(b, build_view(b, sinks, by_head, 4), column, 4);
     return build_cat(b, (Value *const[]){scores, sinks}, 2, -1);
 }
@@ -116,8 +115,7 @@ static Value *scored_attention(Decoder *d, const Projections *p, Value *mask, in
     const Sym *headed[4] = {batch, scored[1], length, grouped[3]};
     Value *query = build_view(b, p->query, grouped, 4);
     Value *scores = build_matmul(b, query, build_transpose(b, p->key, 2, 3));
-    scores =
-        build_scalar(b, OP_MUL_SCALAR, scores, d->softcap ? d->scale / d->softcap : d->scale);
+    scores = build_scalar(b, OP_MUL_SCALAR, scores, d->softcap ? d->scale / d->softcap : d->scale);
     if (d->softcap)
         scores = build_scalar(b, OP_MUL_SCALAR, build_unary(b, OP_TANH, scores), d->softcap);
     scores = build_where(b, mask, build_view(b, scores, scored, 4), model_lowest(d->m));
@@ -147,9 +145,10 @@ Value *decoder_attention(Decoder *d, Value *x, int64_t layer) {
     model_join_cache(m, cache, layer);
     p.key = cache->keys;
     p.value = cache->values;
-    Value *context = decoder_scores(d) ? scored_attention(d, &p, d->mask[kind], layer)
-                                       : build_attention(&m->b, p.query, p.key, p.value,
-                                                         d->mask[kind], d->is_causal[kind], d->scale);
+    Value *context = decoder_scores(d)
+                         ? scored_attention(d, &p, d->mask[kind], layer)
+                         : build_attention(&m->b, p.query, p.key, p.value, d->mask[kind],
+                                           d->is_causal[kind], d->scale);
     Value *result = model_linear(m, model_merge_heads(m, context), d->hidden, d->output_bias,
                                  "layers.%lld.self_attn.o_proj", (long long)layer);
     m->b.scope = outer;
@@ -182,8 +181,8 @@ static Value *feed_forward(Decoder *d, Value *x, int64_t layer) {
     if (d->experts && d->experts->sparse[layer]) return experts_layer(d, x, layer);
     const char *name = arena_format(&b->program->arena, "layers.%lld.mlp", (long long)layer);
     const char *outer = build_scope(b, "%s.%s", d->m->family->base_prefix, name);
-    Value *result = d->traits->plain_mlp ? plain_mlp(d, x, name)
-                                         : decoder_mlp(d, x, d->intermediate, name);
+    Value *result =
+        d->traits->plain_mlp ? plain_mlp(d, x, name) : decoder_mlp(d, x, d->intermediate, name);
     b->scope = outer;
     return result;
 }

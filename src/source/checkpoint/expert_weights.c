@@ -78,11 +78,12 @@ static ExpertWeights alternating(Decoder *d, const char *name) {
     const int64_t inner[] = {count, d->hidden, 2 * size}, outer[] = {count, size, d->hidden};
     const int64_t inner_bias[] = {count, 2 * size}, outer_bias[] = {count, d->hidden};
     if (model_has(m, "%s.gate_up_proj_blocks", name)) {
-        build_fail(&m->b, FERRY_UNSUPPORTED,
-                   "%s: the experts are quantized to MXFP4 (%s.gate_up_proj_blocks), which is not "
-                   "supported; load the model in Transformers with Mxfp4Config(dequantize=True) and "
-                   "save it, and export that",
-                   m->checkpoint->directory, name);
+        build_fail(
+            &m->b, FERRY_UNSUPPORTED,
+            "%s: the experts are quantized to MXFP4 (%s.gate_up_proj_blocks), which is not "
+            "supported; load the model in Transformers with Mxfp4Config(dequantize=True) and "
+            "save it, and export that",
+            m->checkpoint->directory, name);
         return (ExpertWeights){0};
     }
     const Recipe *both = model_recipe(m, 3, inner, "%s.gate_up_proj", name);

@@ -11,63 +11,6 @@
 
 /* ---- configuration ---- */
 
-#define SEPARATE "gate_proj", "up_proj", "down_proj"
-
-const ExpertTraits mixtral_experts = {.count_keys = {"num_local_experts", "num_experts"},
-                                      .count = 8,
-                                      .chosen = 2,
-                                      .normalize = true,
-                                      .module = "block_sparse_moe",
-                                      .router_name = "gate",
-                                      .names = {"w1", "w3", "w2"}};
-const ExpertTraits qwen2_experts = {.shared = SHARED_GATED,
-                                    .sparse = SPARSE_STEP,
-                                    .count_keys = {"num_experts"},
-                                    .count = 60,
-                                    .chosen = 4,
-                                    .size = 1408,
-                                    .shared_size = 5632,
-                                    .normalize_key = "norm_topk_prob",
-                                    .module = "mlp",
-                                    .router_name = "gate",
-                                    .names = {SEPARATE}};
-const ExpertTraits qwen3_experts = {.sparse = SPARSE_STEP,
-                                    .count_keys = {"num_local_experts", "num_experts"},
-                                    .count = 128,
-                                    .chosen = 8,
-                                    .size = 768,
-                                    .normalize_key = "norm_topk_prob",
-                                    .module = "mlp",
-                                    .router_name = "gate",
-                                    .names = {SEPARATE}};
-const ExpertTraits gpt_oss_experts = {.router = ROUTER_CHOSEN,
-                                      .count_keys = {"num_local_experts", "num_experts"},
-                                      .count = 128,
-                                      .chosen = 4,
-                                      .module = "mlp",
-                                      .router_name = "router",
-                                      .clamped = true};
-const ExpertTraits deepseek_experts = {.router = ROUTER_SIGMOID,
-                                       .shared = SHARED_PLAIN,
-                                       .sparse = SPARSE_LATER,
-                                       .count_keys = {"n_routed_experts", "num_local_experts"},
-                                       .count = 256,
-                                       .chosen = 8,
-                                       .size = 2048,
-                                       .normalize_key = "norm_topk_prob",
-                                       .normalize = true,
-                                       .module = "mlp",
-                                       .router_name = "gate",
-                                       .names = {SEPARATE}};
-
-const ExpertTraits jamba_experts = {.sparse = SPARSE_PERIOD,
-                                    .count_keys = {"num_local_experts", "num_experts"},
-                                    .count = 16,
-                                    .chosen = 2,
-                                    .module = "feed_forward",
-                                    .router_name = "router",
-                                    .names = {SEPARATE}};
-
 static bool is_listed(json_t *list, int64_t number) {
     size_t index;
     json_t *entry;
@@ -78,8 +21,9 @@ static bool is_listed(json_t *list, int64_t number) {
 }
 
 /* Which layers have experts. */
-static void read_sparse(Decoder *d, SparseRule rule) {
+static void read_sparse(Decoder *d) {
     Model *m = d->m;
+    SparseRule rule = d->traits->experts->sparse;
     Experts *experts = d->experts;
     int64_t step = 1, first = 0, period = 1, offset = 0;
     json_t *dense = NULL;
@@ -87,7 +31,8 @@ static void read_sparse(Decoder *d, SparseRule rule) {
         step = config_size_or(m, "decoder_sparse_step", 1);
         dense = config_get(m, "mlp_only_layers");
     }
-    if (rule == SPARSE_LATER) first = config_int_or(m, "first_k_dense_replace", 3);
+    if (rule == SPARSE_LATER)
+        first = config_int_or(m, "first_k_dense_replace", d->traits->experts->dense);
     if (rule == SPARSE_PERIOD) {
         period = config_size_or(m, "expert_layer_period", 2);
         offset = config_int_or(m, "expert_layer_offset", 1);
@@ -103,9 +48,10 @@ static void read_sparse(Decoder *d, SparseRule rule) {
 static void read_groups(Decoder *d) {
     Model *m = d->m;
     Experts *experts = d->experts;
-    experts->factor = config_float_or(m, "routed_scaling_factor", 2.5);
-    experts->groups = config_size_or(m, "n_group", 8);
-    experts->chosen_groups = config_size_or(m, "topk_group", 4);
+    const ExpertTraits *traits = d->traits->experts;
+    experts->factor = config_float_or(m, "routed_scaling_factor", traits->factor);
+    experts->groups = config_size_or(m, "n_group", traits->groups);
+    experts->chosen_groups = config_size_or(m, "topk_group", traits->chosen_groups);
     config_require_string(m, "topk_method", "noaux_tc");
     config_require_string(m, "scoring_func", "sigmoid");
     config_accept(m, "moe_layer_freq"); /* the class looks at first_k_dense_replace alone */
@@ -113,11 +59,12 @@ static void read_groups(Decoder *d) {
     bool fits = experts->count % experts->groups == 0 && experts->chosen_groups <= experts->groups;
     if (experts->groups > 1) fits &= each >= 2 && experts->chosen <= each * experts->chosen_groups;
     if (fits) return;
-    build_fail(&m->b, FERRY_BAD_FORMAT,
-               "%s: %lld experts in %lld groups, %lld of %lld groups chosen (n_group, topk_group), do "
-               "not fit together",
-               m->config_path, (long long)experts->count, (long long)experts->groups,
-               (long long)experts->chosen_groups, (long long)experts->groups);
+    build_fail(
+        &m->b, FERRY_BAD_FORMAT,
+        "%s: %lld experts in %lld groups, %lld of %lld groups chosen (n_group, topk_group), do "
+        "not fit together",
+        m->config_path, (long long)experts->count, (long long)experts->groups,
+        (long long)experts->chosen_groups, (long long)experts->groups);
     experts->groups = experts->chosen_groups = 1;
 }
 
@@ -135,8 +82,8 @@ void experts_read(Decoder *d) {
     if (traits->count_keys[1]) count = config_size_or(m, traits->count_keys[1], count);
     experts->count = config_size_or(m, traits->count_keys[0], count);
     experts->chosen = config_size_or(m, "num_experts_per_tok", traits->chosen);
-    experts->size = traits->size ? config_size_or(m, "moe_intermediate_size", traits->size)
-                                 : d->intermediate;
+    experts->size =
+        traits->size ? config_size_or(m, "moe_intermediate_size", traits->size) : d->intermediate;
     experts->normalizes = traits->normalize;
     if (traits->normalize_key)
         experts->normalizes = config_bool_or(m, traits->normalize_key, traits->normalize);
@@ -155,14 +102,15 @@ void experts_read(Decoder *d) {
     }
     bool dense = traits->sparse == SPARSE_PERIOD && experts->count == 1;
     if (experts->chosen > experts->count && !dense) {
-        build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: expected \"num_experts_per_tok\" to be at most the number of experts, %lld, "
-                   "found %lld",
-                   m->config_path, (long long)experts->count, (long long)experts->chosen);
+        build_fail(
+            &m->b, FERRY_BAD_FORMAT,
+            "%s: expected \"num_experts_per_tok\" to be at most the number of experts, %lld, "
+            "found %lld",
+            m->config_path, (long long)experts->count, (long long)experts->chosen);
         experts->chosen = experts->count;
     }
     config_require_bool(m, "output_router_logits", false);
-    read_sparse(d, traits->sparse);
+    read_sparse(d);
     if (traits->router == ROUTER_SIGMOID) read_groups(d);
 }
 
@@ -180,8 +128,7 @@ typedef struct Ordered {
 static Ordered take(Builder *b, Value *x, const Sym *count, bool largest) {
     const Arg args[] = {arg_tensor(x), arg_sym(count), arg_int(b, -1), arg_bool(largest)};
     Node *node = build_node(b, OP_TOPK, args, 4);
-    return node ? (Ordered){node->outputs[0], node->outputs[1]}
-                : (Ordered){&b->poison, &b->poison};
+    return node ? (Ordered){node->outputs[0], node->outputs[1]} : (Ordered){&b->poison, &b->poison};
 }
 
 static Value *router_logits(Decoder *d, Value *x, const char *name, bool float32) {
@@ -205,11 +152,12 @@ static Value *hide_groups(Decoder *d, Value *scores) {
                           build_const(b, experts->count / experts->groups)};
     const Sym *flat[] = {shape[0], build_const(b, experts->count)};
     Value *grouped = build_view(b, scores, shape, 3);
-    Value *quality = build_reduce(b, OP_SUM, take(b, grouped, build_const(b, 2), true).values, -1,
-                                  false);
+    Value *quality =
+        build_reduce(b, OP_SUM, take(b, grouped, build_const(b, 2), true).values, -1, false);
     Value *best = take(b, quality, build_const(b, experts->chosen_groups), true).indices;
     Value *numbers = build_arange(b, build_const(b, 0), groups, FERRY_I64);
-    Value *kept = build_binary(b, OP_EQ, build_unsqueeze(b, best, 1), build_unsqueeze(b, numbers, 1));
+    Value *kept =
+        build_binary(b, OP_EQ, build_unsqueeze(b, best, 1), build_unsqueeze(b, numbers, 1));
     kept = build_reduce(b, OP_ANY, kept, -1, true);
     Value *hidden = build_full(b, NULL, 0, -INFINITY, scores->dtype);
     return build_view(b, build_where(b, kept, grouped, hidden), flat, 2);
@@ -287,7 +235,8 @@ static Pairs sort_pairs(Decoder *d, const Routing *routing) {
 }
 
 /* Each row times the matrix of its expert. */
-static Value *multiply(Builder *b, Value *rows, const Pairs *pairs, const ExpertMatrices *matrices) {
+static Value *multiply(Builder *b, Value *rows, const Pairs *pairs,
+                       const ExpertMatrices *matrices) {
     const Arg args[] = {arg_tensor(rows), arg_tensor(matrices->weight), arg_tensor(pairs->ends)};
     Value *product = build_op(b, OP_GROUPED_MM, args, 3);
     if (!matrices->bias) return product;
@@ -298,8 +247,7 @@ static Value *multiply(Builder *b, Value *rows, const Pairs *pairs, const Expert
 static Value *clamped_gate(Builder *b, const Experts *experts, Value *gate, Value *up) {
     gate = build_clamp(b, gate, arg_none(), arg_float(experts->limit));
     up = build_clamp(b, up, arg_float(-experts->limit), arg_float(experts->limit));
-    Value *share =
-        build_unary(b, OP_SIGMOID, build_scalar(b, OP_MUL_SCALAR, gate, experts->alpha));
+    Value *share = build_unary(b, OP_SIGMOID, build_scalar(b, OP_MUL_SCALAR, gate, experts->alpha));
     return build_mul(b, build_scalar(b, OP_ADD_SCALAR, up, 1), build_mul(b, gate, share));
 }
 

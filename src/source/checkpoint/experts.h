@@ -22,7 +22,7 @@ typedef enum SparseRule {
     SPARSE_ALWAYS,
     SPARSE_STEP,  /* every decoder_sparse_step-th layer that is not in mlp_only_layers */
     SPARSE_LATER, /* from layer first_k_dense_replace on */
-    SPARSE_PERIOD, /* layers expert_layer_offset of every expert_layer_period, if there are two experts */
+    SPARSE_PERIOD, /* layers expert_layer_offset of every expert_layer_period, of several experts */
 } SparseRule;
 
 typedef struct ExpertTraits {
@@ -32,17 +32,17 @@ typedef struct ExpertTraits {
     const char *count_keys[2]; /* the second is another spelling; may be NULL */
     int64_t count, chosen;     /* defaults of the number of experts and of num_experts_per_tok */
     int64_t size;              /* default of moe_intermediate_size; 0: it is intermediate_size */
-    int64_t shared_size;       /* default of shared_expert_intermediate_size */
-    const char *normalize_key; /* whether the weights are divided by their sum; NULL: `normalize` */
-    bool normalize;            /* default of that */
-    const char *module;        /* "mlp" in version 5 of Transformers; what it was called before */
+    int64_t dense;             /* default of first_k_dense_replace */
+    int64_t groups, chosen_groups; /* defaults of n_group and topk_group, */
+    double factor;                 /* and of routed_scaling_factor */
+    int64_t shared_size;           /* default of shared_expert_intermediate_size */
+    const char *normalize_key;     /* whether the weights are divided by their sum; NULL: `normalize` */
+    bool normalize;                /* default of that */
+    const char *module; /* "mlp" in version 5 of Transformers; what it was called before */
     const char *router_name;
     const char *names[3]; /* of gate, up and down in files with a matrix per expert */
-    bool clamped;         /* GPT-OSS: biases, transposed, gate and up alternate, clamped activation */
+    bool clamped; /* GPT-OSS: biases, transposed, gate and up alternate, clamped activation */
 } ExpertTraits;
-
-extern const ExpertTraits mixtral_experts, qwen2_experts, qwen3_experts, gpt_oss_experts,
-    deepseek_experts, jamba_experts;
 
 /* What the configuration says. */
 typedef struct Experts {

@@ -203,12 +203,12 @@ static double llama3_factor(double theta, double share, double factor, double tr
 
 /* The parameters of the rope type llama3 that give these factors, where they are those of the released
  * models; NULL when there are none. */
-static json_t *as_llama3(const json_t *list, double theta, double trained) {
+static json_t *as_llama3(const json_t *list, double theta, int64_t trained) {
     size_t count = json_array_size(list);
     double factor = count ? json_real_value(json_array_get(list, count - 1)) : 0;
     for (size_t i = 0; i < count; i++) {
         double found = json_real_value(json_array_get(list, i));
-        double wanted = llama3_factor(theta, (double)i / (double)count, factor, trained);
+        double wanted = llama3_factor(theta, (double)i / (double)count, factor, (double)trained);
         if (fabs(found - wanted) > 1e-5 * wanted) return NULL;
     }
     return json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", factor,
@@ -217,7 +217,7 @@ static json_t *as_llama3(const json_t *list, double theta, double trained) {
 }
 
 /* Factors that hold at every length: as llama3, or as a longrope that has them twice. */
-static json_t *fixed_factors(GgufConfig *c, double theta, double trained) {
+static json_t *fixed_factors(GgufConfig *c, double theta, int64_t trained) {
     json_t *list = factors(c, "rope_freqs.weight");
     if (!list) return NULL;
     json_t *scaling = as_llama3(list, theta, trained > 0 ? trained : 8192);
@@ -229,14 +229,14 @@ static json_t *fixed_factors(GgufConfig *c, double theta, double trained) {
     return scaling;
 }
 
-static json_t *long_factors(GgufConfig *c, double trained, double attention) {
+static json_t *long_factors(GgufConfig *c, int64_t trained, double attention) {
     json_t *beyond = factors(c, "rope_factors_long.weight");
     json_t *within = factors(c, "rope_factors_short.weight");
     json_t *scaling = NULL;
     if (beyond && within) {
         scaling = json_pack("{s:s, s:O, s:O}", "rope_type", "longrope", "long_factor", beyond,
                             "short_factor", within);
-        gguf_set(c, "original_max_position_embeddings", json_integer((json_int_t)trained));
+        gguf_set(c, "original_max_position_embeddings", json_integer(trained));
         if (attention > 0) json_object_set_new(scaling, "attention_factor", json_real(attention));
         if (trained < 1)
             gguf_fail(c, FERRY_BAD_FORMAT,
@@ -248,7 +248,7 @@ static json_t *long_factors(GgufConfig *c, double trained, double attention) {
     return scaling;
 }
 
-static json_t *yarn(GgufConfig *c, double factor, double trained, double attention) {
+static json_t *yarn(GgufConfig *c, double factor, int64_t trained, double attention) {
     static const struct {
         const char *theirs, *ours;
     } betas[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
@@ -256,8 +256,7 @@ static json_t *yarn(GgufConfig *c, double factor, double trained, double attenti
     json_t *scaling = json_pack("{s:s, s:f}", "rope_type", "yarn", "factor", factor);
     double number;
     if (trained > 0)
-        json_object_set_new(scaling, "original_max_position_embeddings",
-                            json_integer((json_int_t)trained));
+        json_object_set_new(scaling, "original_max_position_embeddings", json_integer(trained));
     for (size_t i = 0; i < sizeof betas / sizeof *betas; i++) {
         if (gguf_take_number(c, betas[i].theirs, &number))
             json_object_set_new(scaling, betas[i].ours, json_real(number));
@@ -269,12 +268,13 @@ static json_t *yarn(GgufConfig *c, double factor, double trained, double attenti
 }
 
 static void set_rotation(GgufConfig *c) {
-    double theta = 10000, factor = 0, trained = 0, attention = 0;
+    double theta = 10000, factor = 0, attention = 0;
+    int64_t trained = 0;
     const char *type = take_text(c, "rope.scaling.type");
     gguf_take_number(c, "rope.freq_base", &theta);
     if (gguf_take_number(c, "rope.scale_linear", &factor) && !type) type = "linear";
     gguf_take_number(c, "rope.scaling.factor", &factor);
-    gguf_take_number(c, "rope.scaling.original_context_length", &trained);
+    gguf_take_integer(c, "rope.scaling.original_context_length", &trained);
     gguf_take_number(c, "rope.scaling.attn_factor", &attention);
     take(c, "rope.scaling.finetuned");
     gguf_set(c, "rope_theta", json_real(theta));

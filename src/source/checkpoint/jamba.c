@@ -168,6 +168,13 @@ static void build_jamba(Model *m) {
     model_decoder_outputs(m, x, &head);
 }
 
+static const ExpertTraits jamba_experts = {.sparse = SPARSE_PERIOD,
+                                           .count_keys = {"num_local_experts", "num_experts"},
+                                           .count = 16,
+                                           .chosen = 2,
+                                           .module = "feed_forward",
+                                           .router_name = "router",
+                                           .names = {"gate_proj", "up_proj", "down_proj"}};
 static const DecoderTraits jamba = {.norm = NORM_RMS, .experts = &jamba_experts};
 
 enum {

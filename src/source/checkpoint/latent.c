@@ -27,8 +27,9 @@ void latent_read(Decoder *d) {
                    m->config_path, (long long)d->heads, (long long)d->kv_heads);
     }
     if (latent->rotated % 2 != 0) {
-        build_fail(&m->b, FERRY_UNSUPPORTED, "%s: expected \"qk_rope_head_dim\" to be even, found %lld",
-                   m->config_path, (long long)latent->rotated);
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: expected \"qk_rope_head_dim\" to be even, found %lld", m->config_path,
+                   (long long)latent->rotated);
         latent->rotated = 2;
     }
 }
@@ -95,9 +96,9 @@ Value *latent_attention(Decoder *d, Value *x, int64_t layer) {
     *cache = compress(d, x, name);
     model_join_cache(m, cache, layer);
     const int64_t sizes[] = {latent->plain, latent->value};
-    Value *both = model_linear(m, build_squeeze(b, cache->keys, 1),
-                               d->heads * (latent->plain + latent->value), false, "%s.kv_b_proj",
-                               name);
+    Value *both =
+        model_linear(m, build_squeeze(b, cache->keys, 1),
+                     d->heads * (latent->plain + latent->value), false, "%s.kv_b_proj", name);
     both = model_split_heads(m, both, d->heads, latent->plain + latent->value);
     build_split(b, both, sizes, 2, -1, parts);
     const Sym *shape[] = {build_dim(b, both, 0), build_const(b, d->heads), build_dim(b, both, 2),

@@ -205,8 +205,7 @@ Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, .
 int64_t model_size(Model *m, uint32_t dim, const char *name) {
     if (!build_ok(&m->b)) return 1;
     const CheckpointTensor *found = find_base(m, name);
-    if (found && dim < found->rank && found->shape[dim] > 0)
-        return found->shape[dim];
+    if (found && dim < found->rank && found->shape[dim] > 0) return found->shape[dim];
     missing(m, join_names(m, m->part_prefix, name));
     return 1;
 }
@@ -569,11 +568,13 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
-/* The most tokens of a call: what goes into a static cache has room there. */
-static int64_t most_tokens(const Model *m) {
-    const char *component = m->request->component;
-    bool fills = component && (!strcmp(component, "prefill") || !strcmp(component, "language_model"));
-    return fills && m->request->static_cache ? m->request->static_cache : SYM_UNBOUNDED;
+/* Prefill's tokens fit a static cache. */
+static void limit_to_cache(Model *m) {
+    int64_t length = m->request->static_cache;
+    bool prefill = m->request->component && strcmp(m->request->component, "prefill") == 0;
+    if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
+    if (m->sequence->upper > length)
+        sym_narrow(&m->b.program->symbols, m->sequence, length);
 }
 
 void model_name_dimensions(Model *m) {
@@ -590,7 +591,8 @@ void model_name_dimensions(Model *m) {
     if (model_takes_cache(m) && !m->request->multi_token)
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
-        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, most_tokens(m));
+        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
+    limit_to_cache(m);
 }
 
 static size_t string_count(const char *const *strings) {

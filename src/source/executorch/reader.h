@@ -98,11 +98,9 @@ const Sym *pte_read_size(Reader *r, uint64_t index);
 /* An argument of this type. */
 Arg pte_read_arg(Reader *r, uint64_t index, const OpArg *type);
 
-/* The tensor at `index` is `value` from now on. Only inputs and states are written more than once
- * by kernels that do not read them. */
+/* The tensor at `index` is `value` from now on. Only inputs and states are written more than once, */
 void pte_read_give(Reader *r, uint64_t index, Value *value);
-
-/* The same of a tensor that a kernel read and writes in place, so that it may have been written before. */
+/* and what a kernel changes in place. */
 void pte_read_change(Reader *r, uint64_t index, Value *value);
 
 /* `count` elements of a weight at an offset of the file, which has a segment of `size` bytes from there. */

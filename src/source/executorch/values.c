@@ -225,8 +225,7 @@ static Value *state(Reader *r, PteSlot *slot) {
         pte_read_unsupported(r, "the file does not say what \"%s\" holds at first", slot->state);
         return &r->b.poison;
     }
-    slot->before =
-        add_weight(r, slot->state, start, size, slot->dtype, slot->rank, slot->sizes);
+    slot->before = add_weight(r, slot->state, start, size, slot->dtype, slot->rank, slot->sizes);
     return slot->before;
 }
 
@@ -273,6 +272,7 @@ static bool fits(const PteSlot *slot, const Value *value) {
     return true;
 }
 
+/* `again`: by a kernel that changes what the tensor is. */
 static void give(Reader *r, uint64_t index, Value *value, bool again) {
     PteSlot *slot = pte_read_kind(r, index, SLOT_TENSOR);
     if (!slot || !reader_ok(r)) return;

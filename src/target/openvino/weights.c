@@ -85,17 +85,17 @@ static IrPort linked_tensor(Ir *ir, const char *name, const Recipe *recipe) {
 /* ---- layers ---- */
 
 static IrPort stored_tensor(Ir *ir, const Value *weight, const Recipe *recipe, uint64_t offset) {
-    IrPort port = ir_const(ir, recipe->dtype, recipe->rank, recipe->shape, offset,
-                           recipe_bytes_size(recipe));
+    IrPort port =
+        ir_const(ir, recipe->dtype, recipe->rank, recipe->shape, offset, recipe_bytes_size(recipe));
     return recipe->dtype == weight->dtype ? port : ir_decompress(ir, port, weight->dtype);
 }
 
 IrPort ir_weight(Ir *ir, const Value *weight) {
     ir->label = weight->name;
     ir->weight_count++;
-    IrPort port = ir->options->link ? linked_tensor(ir, weight->name, weight->recipe)
-                                    : stored_tensor(ir, weight, ir->stored[weight->id],
-                                                    ir->offsets[weight->id]);
+    IrPort port = ir->options->link
+                      ? linked_tensor(ir, weight->name, weight->recipe)
+                      : stored_tensor(ir, weight, ir->stored[weight->id], ir->offsets[weight->id]);
     ir->label = NULL;
     return port;
 }
