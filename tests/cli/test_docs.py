@@ -26,7 +26,8 @@ def blocks(language: str, first: str) -> list:
 @pytest.fixture
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
-    models = {"my-model": "llama", "my-bert": "bert", "my-vit": "vit", "my-llava": "llava", "my-mixtral": "mixtral"}
+    models = {"my-model": "llama", "my-bert": "bert", "my-vit": "vit", "my-llava": "llava", "my-mixtral": "mixtral",
+              "my-mamba": "mamba"}  # fmt: skip
     for name, model_type in models.items():
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):
