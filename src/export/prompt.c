@@ -160,24 +160,30 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
     return FERRY_OK;
 }
 
-/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
-static bool knows_padding(const Step *step) {
+/* Can a component tell padding from tokens? The first one must be told by a mask; of a mask of whole queries
+ * and keys, a traced program's layers with states know nothing. In those behind it padding is among the keys
+ * alone. */
+static bool knows_padding(const Step *step, bool first) {
     const StepPort *port;
-    bool masks = false, masks_keys = false, states = false;
-    if (!step) return true;
+    bool masks = false, masks_keys = false, states = false, keys = false;
     for (size_t i = 0; (port = step_input(step, i)); i++) {
         bool mask = strstr(port->keyword, "attention_mask") != NULL;
         masks |= mask;
         masks_keys |= mask && port->port->rank == 2;
+        keys |= strstr(port->keyword, ".keys") != NULL;
         states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
     }
-    return masks_keys || (masks && !states);
+    if (!first) return masks || !keys;
+    return masks_keys || (masks && !(states && step_component(step)->manifest.traced));
 }
 
 static ferry_status check_padding(const Generator *g) {
     bool padded = false;
+    bool alone = !g->prefill || (g->decode && step_is_stateful(g->decode));
     for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
-    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    bool known = knows_padding(alone ? g->decode : g->prefill, true);
+    if (!alone && g->decode) known = known && knows_padding(g->decode, false);
+    if (!padded || known) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
                      "the program was traced without a mask for padding: give prompts of the same "
                      "length");

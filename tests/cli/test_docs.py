@@ -41,7 +41,7 @@ def write_chat_model(source: Path, directory: Path) -> None:
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
     models = {"my-model": "llama", "my-bert": "bert", "my-vit": "vit", "my-llava": "llava", "my-mixtral": "mixtral",
-              "my-t5": "t5"}  # fmt: skip
+              "my-t5": "t5", "my-mamba": "mamba"}  # fmt: skip
     for name, model_type in models.items():
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):

@@ -601,10 +601,13 @@ static size_t string_count(const char *const *strings) {
     return count;
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
-    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
         input->rank = 0;
+        input->optional = true;
+    }
     if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
         !m->request->multi_token) {
         input->shape[1] = sym_const(&m->b.program->symbols, 1);
