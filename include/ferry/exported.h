@@ -18,8 +18,8 @@ typedef struct ferry_export_sizes {
 } ferry_export_sizes;
 
 /* Write the export: for ONNX model.onnx, model.onnx.data, export.json, config.json and, where the checkpoint
- * has one, generation_config.json. The directory is made when it is missing. Files appear complete, or
- * not at all; after a failure the directory is as it was. `sizes` may be NULL. */
+ * has them, generation_config.json and the files of the tokenizer. The directory is made when it is missing.
+ * Files appear complete, or not at all; after a failure the directory is as it was. `sizes` may be NULL. */
 FERRY_API ferry_status ferry_exported_save(ferry_exported *exported, const char *directory,
                                            ferry_export_sizes *sizes, ferry_error *error);
 

@@ -27,7 +27,8 @@ typedef struct ferry_op {
     bool reference;     /* the built-in runtime has a kernel */
     bool onnx;          /* the ONNX target has a lowering */
     bool openvino;      /* the OpenVINO target has one */
-    bool executorch;    /* the ExecuTorch target has one */
+    bool executorch;    /* the ExecuTorch target has one for kernels */
+    bool mlx;           /* it has one for MLX */
     bool decomposes;    /* it can be rewritten into simpler operations */
 } ferry_op;
 

@@ -15,7 +15,8 @@ typedef void (*ferry_write)(void *context, const char *text, size_t length);
 /* Told about something a user should know, one line without a newline. */
 typedef void (*ferry_note)(void *context, const char *text);
 
-/* An opened source: a Hugging Face checkpoint directory, a GGUF file or a torch.export program. */
+/* An opened source: a Hugging Face checkpoint directory, a GGUF file, a torch.export program, or the directory in
+ * which a torch.export exporter wrote several. */
 typedef struct ferry_model ferry_model;
 
 /* Open a checkpoint directory (config.json with model.safetensors, or the shards that

@@ -269,10 +269,10 @@ static int run_export(int argc, char **argv) {
 
 const Command command_export = {
     "export", "SOURCE", "Export a model",
-    "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
-    "shards.\n"
-    "DIR receives model.onnx, model.onnx.data, export.json and config.json (or model.pt2, or\n"
-    "openvino_model.xml and openvino_model.bin, or model.pte, in the place of the first two),\n"
-    "complete or not at all.\n"
+    "SOURCE is a Hugging Face checkpoint directory (config.json with model.safetensors or its\n"
+    "shards), a GGUF file, or a torch.export program (.pt2).\n"
+    "DIR receives model.onnx, model.onnx.data, export.json, config.json and the tokenizer's files\n"
+    "(or model.pt2, or openvino_model.xml and openvino_model.bin, or model.pte, in the place of\n"
+    "the first two), complete or not at all.\n"
     "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
     run_export};

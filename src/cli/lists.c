@@ -55,20 +55,22 @@ static int run_ops(int argc, char **argv) {
     if (json)
         putchar('[');
     else
-        puts("reference  onnx        openvino    executorch  operation");
+        puts("reference  onnx        openvino    executorch  mlx         operation");
     for (size_t i = 0; ferry_op_at(plugins, i, &op); i++) {
         const char *otherwise = op.decomposes ? "decomposed" : "no";
         const char *onnx = op.onnx ? "yes" : otherwise;
         const char *openvino = op.openvino ? "yes" : otherwise;
         const char *executorch = op.executorch ? "yes" : otherwise;
+        const char *mlx = op.mlx ? "yes" : op.executorch ? "kernels" : otherwise;
         if (!json) {
-            printf("%-10s %-11s %-11s %-11s %s%s\n", op.reference ? "yes" : "no", onnx, openvino,
-                   executorch, op.name, op.schema);
+            printf("%-10s %-11s %-11s %-11s %-11s %s%s\n", op.reference ? "yes" : "no", onnx,
+                   openvino, executorch, mlx, op.name, op.schema);
             continue;
         }
         printf("%s\n  {\"name\": \"%s\", \"reference\": %s, \"onnx\": \"%s\", \"openvino\": "
-               "\"%s\", \"executorch\": \"%s\", \"schema\": ",
-               i ? "," : "", op.name, op.reference ? "true" : "false", onnx, openvino, executorch);
+               "\"%s\", \"executorch\": \"%s\", \"mlx\": \"%s\", \"schema\": ",
+               i ? "," : "", op.name, op.reference ? "true" : "false", onnx, openvino, executorch,
+               mlx);
         cli_json_string(op.schema);
         putchar('}');
     }

@@ -96,7 +96,8 @@ static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
     const ferry_export_config *config = ex->config;
     bool bounded = strcmp(config->target, "executorch") == 0; /* memory is planned for bounds */
     const char *option = config->task                         ? "task"
-                         : config->component                  ? "component"
+                         : config->static_cache               ? "static-cache"
+                         : config->multi_token_decode         ? "multi-token-decode"
                          : config->dtype                      ? "dtype"
                          : config->inputs                     ? "inputs"
                          : config->dynamic_shapes && !bounded ? "dynamic-shapes"
@@ -333,6 +334,7 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     error_clear(error);
     *out = NULL;
     TRY(check_config(config, error));
+    TRY(model_component(model, config->component, &model, error));
     ferry_exported *exported = calloc(1, sizeof *exported);
     if (!exported) return error_memory(error, "export", sizeof *exported);
     exported->model = model;

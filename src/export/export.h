@@ -14,10 +14,14 @@
 #include "target/onnx/onnx.h"
 #include <ferry/ferry.h>
 
-/* An opened source: one of a checkpoint and a torch.export program. */
+/* An opened source: a checkpoint, a torch.export program, or the programs of a generation split, each a
+ * source of its own. */
 struct ferry_model {
     Checkpoint *checkpoint;
     Pt2 *pt2;
+    ferry_model **components;
+    const char **component_names;
+    size_t component_count;
     const char *directory; /* where config.json may be, unless it is told by a GGUF file */
     ferry_weight *weights;
     size_t weight_count;
@@ -36,6 +40,7 @@ typedef struct Manifest {
     size_t input_count, output_count;
     int64_t static_cache; /* length of the caches; 0: they grow */
     bool stateful;        /* the program keeps caches from run to run */
+    bool counted;         /* the caches that it goes on from are static */
     json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
     json_t *json;   /* the document; owned */
 } Manifest;
@@ -67,6 +72,12 @@ struct ferry_exported {
     ExecuTorch *executorch;
     ExecuTorchSession *executorch_session;
 };
+
+/* ---- model.c ---- */
+
+/* The source of the component called `name` (NULL: of the only one). */
+ferry_status model_component(ferry_model *model, const char *name, ferry_model **out,
+                             ferry_error *error);
 
 /* ---- target.c ---- */
 
@@ -172,6 +183,10 @@ ferry_status samples_make(const ferry_exported *exported, int round, ferry_tenso
                           ferry_error *error);
 
 /* ---- run.c ---- */
+
+/* The keyword of the model that an input or output of the graph is: "cache.layers.0.keys" for
+ * "input.cache.layers.0.keys", which is called so where there is an output of that keyword too. */
+const char *port_keyword(const char *name);
 
 /* True when the runtime of this name takes exports of this format. */
 bool runtime_takes(const char *runtime, const char *format);

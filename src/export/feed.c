@@ -27,6 +27,7 @@ ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_er
     if (!json_is_object(text)) text = config;
     feed->window = integer(text, "sliding_window");
     feed->chunk = integer(text, "attention_chunk_size");
+    feed->vocabulary = integer(text, "vocab_size");
     /* Classes without types of layers have sliding layers only, unless an option turns them off. */
     const json_t *option = json_object_get(text, "use_sliding_window");
     feed->slides = feed->window > 0 && !json_is_false(option);
@@ -177,8 +178,10 @@ static ferry_status add_empty_cache(const Input *in) {
     return add(in, in->port->rank, shape, NULL);
 }
 
+/* Zeros [batch, count], or of the size that the program was traced with. */
 static ferry_status add_zeros(const Input *in) {
-    const int64_t shape[2] = {in->feed->batch, in->feed->count};
+    const int64_t fixed = strtoll(in->port->shape[1], NULL, 10);
+    const int64_t shape[2] = {in->feed->batch, fixed > 0 ? fixed : in->feed->count};
     return add(in, 2, shape, NULL);
 }
 
@@ -220,8 +223,10 @@ static bool is_kind(const Input *in, size_t kind) {
 
 static ferry_status add_input(const Input *in, const StepPort *port) {
     const Feed *feed = in->feed;
-    const ferry_tensor *given = feed->given ? ferry_tensors_find(feed->given, in->keyword) : NULL;
     if (port->carried && !feed->starts) return FERRY_OK;
+    const ferry_tensor *given = NULL;
+    if (port->carried && feed->cache) given = ferry_tensors_find(feed->cache, in->keyword);
+    if (!given && feed->given) given = ferry_tensors_find(feed->given, in->keyword);
     if (given) return tensors_lend(in->out, in->keyword, given, in->error);
     if (strncmp(in->keyword, "cache.", 6) == 0) return add_empty_cache(in);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -315,6 +315,17 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
     return FERRY_OK;
 }
 
+/* Does one of these ports count the entries of a static cache? */
+static bool has_counter(const json_t *ports) {
+    size_t i;
+    json_t *port;
+    json_array_foreach(ports, i, port) {
+        const char *name = json_string_value(json_object_get(port, "name"));
+        if (name && strstr(name, "cumulative_length")) return true;
+    }
+    return false;
+}
+
 /* Take the fields that the rest of ferry uses out of a component's entry. */
 static ferry_status adopt_component(Manifest *manifest, const char *path, const char *name,
                                     json_t *component, ferry_error *error) {
@@ -324,6 +335,8 @@ static ferry_status adopt_component(Manifest *manifest, const char *path, const 
     manifest->ranges = json_object_get(own, "ranges");
     manifest->static_cache = json_integer_value(json_object_get(own, "static_cache"));
     manifest->stateful = json_array_size(json_object_get(own, "states")) > 0;
+    manifest->counted = has_counter(json_object_get(own, "inputs")) ||
+                        has_counter(json_object_get(own, "states"));
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
     manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));

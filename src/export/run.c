@@ -13,10 +13,13 @@ void ferry_run_config_init(ferry_run_config *config) {
 
 /* ---- names ---- */
 
-/* "input.cache.layers.0.keys" is the keyword "cache.layers.0.keys" where that is an output too. */
-static const char *keyword(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) == 0 ? name + length : name;
+const char *port_keyword(const char *name) {
+    static const char *const prefixes[] = {"input.", "output."};
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], length) == 0) return name + length;
+    }
+    return name;
 }
 
 static ferry_status add_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *from,
@@ -39,7 +42,7 @@ typedef struct Selection {
 
 static const ferry_tensor *find_input(const Selection *selection, const char *name) {
     const ferry_tensor *given = ferry_tensors_find(selection->given, name);
-    return given ? given : ferry_tensors_find(selection->given, keyword(name, "input."));
+    return given ? given : ferry_tensors_find(selection->given, port_keyword(name));
 }
 
 /* A stateful model of OpenVINO takes which earlier sequence each one goes on from; by default, its own. */
@@ -69,7 +72,7 @@ static ferry_status make_inputs(Selection *selection) {
             TRY(add_beams(selection, name));
         if (ferry_tensors_find(selection->made, name)) continue;
         return error_set(selection->error, FERRY_INVALID_ARGUMENT, name,
-                         "the input \"%s\" is missing", keyword(name, "input."));
+                         "the input \"%s\" is missing", port_keyword(name));
     }
     return FERRY_OK;
 }
@@ -77,7 +80,7 @@ static ferry_status make_inputs(Selection *selection) {
 static bool is_known(const Selection *selection, const char *name) {
     for (size_t i = 0; i < selection->count; i++) {
         if (strcmp(selection->names[i], name) == 0) return true;
-        if (strcmp(keyword(selection->names[i], "input."), name) == 0) return true;
+        if (strcmp(port_keyword(selection->names[i]), name) == 0) return true;
     }
     return false;
 }
@@ -109,14 +112,14 @@ static ferry_status rename_outputs(ferry_tensors **outputs, ferry_error *error) 
     bool renames = false;
     for (size_t i = 0; i < ferry_tensors_count(*outputs); i++) {
         const char *name = ferry_tensors_at(*outputs, i)->name;
-        renames |= keyword(name, "output.") != name;
+        renames |= port_keyword(name) != name;
     }
     if (!renames) return FERRY_OK;
     ferry_tensors *renamed = ferry_tensors_new();
     ferry_status status = renamed ? FERRY_OK : error_memory(error, "outputs", 0);
     for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(*outputs); i++) {
         const ferry_tensor *output = ferry_tensors_at(*outputs, i);
-        status = add_copy(renamed, keyword(output->name, "output."), output, error);
+        status = add_copy(renamed, port_keyword(output->name), output, error);
     }
     ferry_tensors_free(*outputs);
     *outputs = status == FERRY_OK ? renamed : NULL;

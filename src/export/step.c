@@ -18,11 +18,6 @@ struct Step {
     ferry_tensors *held; /* by the names of inputs, where the runner does not carry */
 };
 
-static const char *strip(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) == 0 ? name + length : name;
-}
-
 /* ---- opening ---- */
 
 static ferry_status find_pairs(Step *step, ferry_error *error) {
@@ -33,7 +28,7 @@ static ferry_status find_pairs(Step *step, ferry_error *error) {
         StepPort *input = &step->inputs[i];
         for (size_t o = 0; o < manifest->output_count && !input->carried; o++) {
             const ferry_port *output = &manifest->outputs[o];
-            if (strcmp(strip(output->name, "output."), input->keyword) != 0) continue;
+            if (strcmp(port_keyword(output->name), input->keyword) != 0) continue;
             step->pairs[step->pair_count++] = (Carry){
                 .input = input->port->name, .output = output->name, .in_place = output->in_place};
             input->carried = true;
@@ -55,7 +50,7 @@ static ferry_status read_ports(Step *step, ferry_error *error) {
     }
     for (size_t i = 0; i < step->input_count; i++) {
         const ferry_port *port = &manifest->inputs[i];
-        step->inputs[i] = (StepPort){.keyword = strip(port->name, "input."), .port = port};
+        step->inputs[i] = (StepPort){.keyword = port_keyword(port->name), .port = port};
     }
     return find_pairs(step, error);
 }
@@ -124,7 +119,7 @@ static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
     size_t count = step->runner->input_count(step->component);
     for (size_t i = 0; i < count; i++) {
         const char *name = step->runner->input_name(step->component, i);
-        const ferry_tensor *tensor = ferry_tensors_find(given, strip(name, "input."));
+        const ferry_tensor *tensor = ferry_tensors_find(given, port_keyword(name));
         if (!tensor && step->held) tensor = ferry_tensors_find(step->held, name);
         if (tensor) TRY(tensors_lend(chosen, name, tensor, error));
     }
@@ -141,7 +136,7 @@ static ferry_status split_outputs(const Step *step, const ferry_tensors *from, f
         if (pair && !step->runner->carry)
             TRY(tensors_lend(held, pair->input, tensor, error));
         else if (!pair)
-            TRY(tensors_lend(outputs, strip(tensor->name, "output."), tensor, error));
+            TRY(tensors_lend(outputs, port_keyword(tensor->name), tensor, error));
     }
     return FERRY_OK;
 }
@@ -189,7 +184,7 @@ ferry_status step_carried(Step *step, ferry_tensors **out, ferry_error *error) {
     for (size_t i = 0; from && status == FERRY_OK && i < ferry_tensors_count(from); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(from, i);
         ferry_tensor *copy;
-        status = ferry_tensors_add(*out, strip(tensor->name, "input."), tensor->dtype,
+        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype,
                                    tensor->rank, tensor->shape, &copy, error);
         if (status == FERRY_OK) memcpy(copy->data, tensor->data, ferry_tensor_bytes(tensor));
     }

@@ -119,6 +119,13 @@ def test_written_buffers_persist(kept, tmp_path, backend, options):
         agree(tmp_path, [output.numpy() for output in method.execute([x])], wanted)
 
 
+def test_written_buffers_persist_beside_mlx(kept, tmp_path):
+    source, inputs, expected = kept
+    program = pte.Pte(et.export(source, tmp_path, "--backend", "mlx") / "model.pte")
+    for x, wanted in zip(inputs, expected):
+        agree(tmp_path, [output.numpy() for output in program.run([x])], wanted)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("options", [(), (CALLER,), (*UNPLANNED, CALLER)], ids=" ".join)
 def test_the_adapter_keeps_and_resets_them(kept, tmp_path, backend, options):

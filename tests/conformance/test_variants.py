@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
-PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "vision": 1}
+PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "multimodal": 1, "seq2seq": 1, "vision": 1}
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
 SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {
@@ -24,6 +24,9 @@ TASKS = {
     "TextModel": "text-feature-extraction",
     "VisionModel": "image-feature-extraction",
     "ForImageClassification": "image-classification",
+    "EncoderModel": "text-encoding",
+    "ForConditionalGeneration": "text2text-generation",
+    "MTModel": "text2text-generation",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
     "Model": "feature-extraction",
@@ -75,16 +78,18 @@ def open_session(model):
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_outputs(tmp_path, name):
     source, target, facts = CHECKPOINTS / name, tmp_path / "export", FACTS[name]
-    options = (*task(source, facts["class"]), *facts.get("options", ()))
-    inputs = source / "inputs.safetensors"
-    ferry("export", source, "-o", target, "--inputs", inputs, "--dynamic", *options)
+    options, component = facts.get("options", ()), facts.get("component", "model")
+    if component == "model":
+        inputs = source / "inputs.safetensors"
+        options = (*options, *task(source, facts["class"]), "--inputs", inputs, "--dynamic")
+    ferry("export", source, "-o", target, *options)
 
     manifest = (target / "export.json").read_text()
-    metadata = json.loads(manifest)["components"]["model"]["metadata"]
+    metadata = json.loads(manifest)["components"][component]["metadata"]
     assert metadata["architecture"] == facts["class"]
     assert facts["output_class"] in manifest
 
-    session = open_session(target / "model.onnx")
+    session = open_session(target / f"{component}.onnx")
     outputs = [output.name for output in session.get_outputs()]
     for prefix in ("", "second_"):
         inputs = source / f"{prefix}inputs.safetensors"

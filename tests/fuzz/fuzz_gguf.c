@@ -1,10 +1,8 @@
 /* Any bytes as a GGUF file: refused with a message, or a checkpoint whose tensors lie in the file, with a
- * program that the verifier accepts and weights that can be read; and a tokenizer that is read. */
+ * program that the verifier accepts and weights that can be read. */
 #include "base/error.h"
 #include "source/checkpoint/families.h"
 #include "source/checkpoint/open.h"
-#include "text/gguf_tokenizer.h"
-#include "text/tokenizer.h"
 
 #include <stdlib.h>
 
@@ -51,20 +49,6 @@ static void build(const Checkpoint *cp) {
     registry_free(&registry);
 }
 
-static void read_tokenizer(const Gguf *gguf) {
-    ferry_error error = {0};
-    Buffer json = {0};
-    ferry_tokenizer *t = calloc(1, sizeof *t);
-    t->path = "fuzz";
-    ferry_status status = gguf_tokenizer(gguf, &json, &error);
-    if (status == FERRY_OK) status = tokenizer_read(t, json.bytes, json.length, &error);
-    expect(status == FERRY_OK || error.message[0]);
-    json.length = 0;
-    gguf_tokenizer_config(gguf, &json, &error);
-    buffer_free(&json);
-    ferry_tokenizer_close(t);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     ferry_error error = {0};
     Shard shard = {.name = "fuzz", .file = {.path = "fuzz", .bytes = bytes, .size = size}};
@@ -75,7 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     expect(status == FERRY_OK || error.message[0]);
     if (cp->gguf) check_tensors(cp, size);
     if (status == FERRY_OK) build(cp);
-    if (cp->gguf) read_tokenizer(cp->gguf);
     checkpoint_close(cp); /* which has no shards of its own */
     return 0;
 }

@@ -214,8 +214,9 @@ def make_onnx():
 def make_config():
     """Configurations of the fixtures, cut to one layer, with the shapes of its tensors."""
     for model_type in ("llama", "gemma3_text", "phi3", "cohere", "stablelm", "gpt2", "bloom", "falcon", "gpt_neox",
-                       "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip", "qwen2_moe",
-                       "gpt_oss", "deepseek_v3"):
+                       "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip", "t5", "bart", "m2m_100",
+                       "whisper", "llava", "gemma3", "smolvlm", "qwen2_5_vl", "qwen3_vl",
+                       "qwen2_moe", "gpt_oss", "deepseek_v3"):
         with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
             content = {}
             for member in archive.getmembers():
@@ -225,14 +226,15 @@ def make_config():
         config, weights = json.loads(content["config.json"]), content["model.safetensors"]
         header = json.loads(weights[8 : 8 + struct.unpack("<Q", weights[:8])[0]])
         for part in (config, config.get("text_config", {}), config.get("vision_config", {})):
-            for key in ("num_hidden_layers", "n_layer"):
+            for key in ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers",
+                        "decoder_layers", "depth"):
                 if key in part:
                     part[key] = 1
         for key in ("layer_types", "no_rope_layers"):
             if isinstance(config.get(key), list):
                 config[key] = config[key][:1]
         tensors = {name: entry["shape"] for name, entry in sorted(header.items())
-                   if name != "__metadata__" and not re.search(r"\.[1-9]\.", name.split(".experts.")[0])}
+                   if name != "__metadata__" and not re.search(r"(?<!\.0\.layer)\.[1-9]\.", name.split(".experts.")[0])}
         text = json.dumps({"config": config, "tensors": tensors}, separators=(",", ":"), sort_keys=True)
         write("config", model_type, text.encode())
 
@@ -699,6 +701,10 @@ def make_gguf():
                   "tokenizer.chat_template": "{{ messages }}"}
     sentencepiece = {**common, "tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0],
                      "tokenizer.ggml.add_eos_token": True, "tokenizer.ggml.unknown_token_id": 0}
+    for name, arch, values in (("byte_level", "llama", byte_level), ("sentencepiece", "llama", sentencepiece),
+                               ("phi3", "phi3", sentencepiece), ("gemma3", "gemma3", sentencepiece),
+                               ("unknown", "llama", {**byte_level, "tokenizer.ggml.pre": "x"})):
+        write("gguf_tokenizer", name, gguf({"general.architecture": arch, **values}, {}))
     write("gguf", "llama", gguf_model("llama", plain, values=byte_level))
     write("gguf", "llama_freqs", gguf_model("llama", plain, 2, tensors={"rope_freqs.weight": (0, [16], factors)}))
     write("gguf", "llama_yarn", gguf_model("llama", plain, 3, keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}))
@@ -720,7 +726,6 @@ def make_gguf():
 
 
 if __name__ == "__main__":
-    make_gguf()
     make_safetensors()
     make_npy()
     make_npz()
@@ -734,3 +739,4 @@ if __name__ == "__main__":
     make_state()
     make_executorch()
     make_tokenizer()
+    make_gguf()

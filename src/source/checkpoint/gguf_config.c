@@ -134,7 +134,14 @@ static void set_sizes(GgufConfig *c) {
     if (embedding && embedding->rank == 2)
         gguf_set(c, "vocab_size", json_integer(embedding->shape[0]));
     gguf_set(c, "tie_word_embeddings", json_boolean(!gguf_tensor(c->gguf, "output.weight")));
-    take(c, "vocab_size");
+}
+
+/* Keys that do not change the arithmetic. */
+static void skip_harmless(GgufConfig *c) {
+    static const char *const keys[] = {"vocab_size", "tensor_data_layout", "pooling_type"};
+    bool causal;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) take(c, keys[i]);
+    if (gguf_bool(find(c, "attention.causal"), &causal) && causal) take(c, "attention.causal");
 }
 
 static void set_head(GgufConfig *c) {
@@ -151,8 +158,13 @@ static void set_head(GgufConfig *c) {
         return;
     }
     gguf_set(c, "head_dim", json_integer(size));
-    if (gguf_take_integer(c, "rope.dimension_count", &rotated) && rotated != size)
-        gguf_set(c, "partial_rotary_factor", json_real((double)rotated / (double)size));
+    if (!gguf_take_integer(c, "rope.dimension_count", &rotated) || rotated == size) return;
+    gguf_set(c, "partial_rotary_factor", json_real((double)rotated / (double)size));
+    if (!c->architecture->partial)
+        gguf_fail(c, FERRY_UNSUPPORTED,
+                  "\"%s.rope.dimension_count\": to rotate %lld of %lld features of a head is not "
+                  "supported",
+                  c->architecture->name, (long long)rotated, (long long)size);
 }
 
 static void set_tokens(GgufConfig *c) {
@@ -203,12 +215,12 @@ static double llama3_factor(double theta, double share, double factor, double tr
 
 /* The parameters of the rope type llama3 that give these factors, where they are those of the released
  * models; NULL when there are none. */
-static json_t *as_llama3(const json_t *list, double theta, double trained) {
+static json_t *as_llama3(const json_t *list, double theta, int64_t trained) {
     size_t count = json_array_size(list);
     double factor = count ? json_real_value(json_array_get(list, count - 1)) : 0;
     for (size_t i = 0; i < count; i++) {
         double found = json_real_value(json_array_get(list, i));
-        double wanted = llama3_factor(theta, (double)i / (double)count, factor, trained);
+        double wanted = llama3_factor(theta, (double)i / (double)count, factor, (double)trained);
         if (fabs(found - wanted) > 1e-5 * wanted) return NULL;
     }
     return json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", factor,
@@ -217,7 +229,7 @@ static json_t *as_llama3(const json_t *list, double theta, double trained) {
 }
 
 /* Factors that hold at every length: as llama3, or as a longrope that has them twice. */
-static json_t *fixed_factors(GgufConfig *c, double theta, double trained) {
+static json_t *fixed_factors(GgufConfig *c, double theta, int64_t trained) {
     json_t *list = factors(c, "rope_freqs.weight");
     if (!list) return NULL;
     json_t *scaling = as_llama3(list, theta, trained > 0 ? trained : 8192);
@@ -229,14 +241,14 @@ static json_t *fixed_factors(GgufConfig *c, double theta, double trained) {
     return scaling;
 }
 
-static json_t *long_factors(GgufConfig *c, double trained, double attention) {
+static json_t *long_factors(GgufConfig *c, int64_t trained, double attention) {
     json_t *beyond = factors(c, "rope_factors_long.weight");
     json_t *within = factors(c, "rope_factors_short.weight");
     json_t *scaling = NULL;
     if (beyond && within) {
         scaling = json_pack("{s:s, s:O, s:O}", "rope_type", "longrope", "long_factor", beyond,
                             "short_factor", within);
-        gguf_set(c, "original_max_position_embeddings", json_integer((json_int_t)trained));
+        gguf_set(c, "original_max_position_embeddings", json_integer(trained));
         if (attention > 0) json_object_set_new(scaling, "attention_factor", json_real(attention));
         if (trained < 1)
             gguf_fail(c, FERRY_BAD_FORMAT,
@@ -248,7 +260,7 @@ static json_t *long_factors(GgufConfig *c, double trained, double attention) {
     return scaling;
 }
 
-static json_t *yarn(GgufConfig *c, double factor, double trained, double attention) {
+static json_t *yarn(GgufConfig *c, double factor, int64_t trained, double attention) {
     static const struct {
         const char *theirs, *ours;
     } betas[] = {{"rope.scaling.yarn_beta_fast", "beta_fast"},
@@ -256,8 +268,7 @@ static json_t *yarn(GgufConfig *c, double factor, double trained, double attenti
     json_t *scaling = json_pack("{s:s, s:f}", "rope_type", "yarn", "factor", factor);
     double number;
     if (trained > 0)
-        json_object_set_new(scaling, "original_max_position_embeddings",
-                            json_integer((json_int_t)trained));
+        json_object_set_new(scaling, "original_max_position_embeddings", json_integer(trained));
     for (size_t i = 0; i < sizeof betas / sizeof *betas; i++) {
         if (gguf_take_number(c, betas[i].theirs, &number))
             json_object_set_new(scaling, betas[i].ours, json_real(number));
@@ -269,12 +280,13 @@ static json_t *yarn(GgufConfig *c, double factor, double trained, double attenti
 }
 
 static void set_rotation(GgufConfig *c) {
-    double theta = 10000, factor = 0, trained = 0, attention = 0;
+    double theta = 10000, factor = 0, attention = 0;
+    int64_t trained = 0;
     const char *type = take_text(c, "rope.scaling.type");
     gguf_take_number(c, "rope.freq_base", &theta);
     if (gguf_take_number(c, "rope.scale_linear", &factor) && !type) type = "linear";
     gguf_take_number(c, "rope.scaling.factor", &factor);
-    gguf_take_number(c, "rope.scaling.original_context_length", &trained);
+    gguf_take_integer(c, "rope.scaling.original_context_length", &trained);
     gguf_take_number(c, "rope.scaling.attn_factor", &attention);
     take(c, "rope.scaling.finetuned");
     gguf_set(c, "rope_theta", json_real(theta));
@@ -304,6 +316,7 @@ static void set_all(GgufConfig *c) {
     gguf_set(c, "model_type", json_string(c->architecture->model_type));
     gguf_set(c, "dtype", json_string("float32"));
     collect(c);
+    skip_harmless(c);
     set_sizes(c);
     set_head(c);
     set_rotation(c);

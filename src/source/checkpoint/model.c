@@ -568,6 +568,15 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
+/* Prefill's tokens fit a static cache. */
+static void limit_to_cache(Model *m) {
+    int64_t length = m->request->static_cache;
+    bool prefill = m->request->component && strcmp(m->request->component, "prefill") == 0;
+    if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
+    if (m->sequence->upper > length)
+        sym_narrow(&m->b.program->symbols, m->sequence, length);
+}
+
 void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
@@ -583,6 +592,7 @@ void model_name_dimensions(Model *m) {
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
         m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
+    limit_to_cache(m);
 }
 
 static size_t string_count(const char *const *strings) {
@@ -621,16 +631,15 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
         while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
         if (place == count) count++;
         m->inputs[place] = m->named[i];
-        if (component) adjust_request(m, &m->inputs[place]);
+        if (!component) continue;
+        adjust_request(m, &m->inputs[place]);
+        m->inputs[place].optional = true; /* it may be for other components */
     }
     m->input_count = count;
 }
 
 void model_default_inputs(Model *m, const char *const *names) {
     merge_inputs(m, names, false);
-    if (!m->request->component || !m->inputs) return;
-    /* what is named may be for other components */
-    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
@@ -662,7 +671,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
                    "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    family->build(&m);
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);

@@ -18,6 +18,7 @@ typedef struct Partition {
 struct Backend {
     const char *name; /* the user's */
     const char *id;   /* the runtime's */
+    bool (*has)(Op op); /* it takes some nodes of this operation */
     bool (*takes)(const Node *node);
     bool (*decomposes)(const Node *node); /* kernels have it, but this one computes its parts */
     ferry_status (*prepare)(Program *program, ferry_error *error); /* before legalizing */

@@ -46,7 +46,8 @@ ferry_status executorch_bound(Program *program, const char **caps, ferry_error *
 ferry_status executorch_verify(const char *path, const unsigned char *bytes, size_t length,
                                uint64_t file_size, ferry_error *error);
 
-/* Is there a lowering for `op`? (`ferry ops`) */
+/* Is there a lowering for `op` to kernels, or a node of the backend? (`ferry ops`) */
 bool executorch_supports(Op op);
+bool executorch_delegates_op(const Backend *backend, Op op);
 
 #endif

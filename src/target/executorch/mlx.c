@@ -304,6 +304,7 @@ static bool decomposes(const Node *node) {
 
 const Backend mlx_backend = {.name = "mlx",
                              .id = "MLXBackend",
+                             .has = mlx_has,
                              .takes = mlx_takes,
                              .decomposes = decomposes,
                              .prepare = refuse_static_cache,

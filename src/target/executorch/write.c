@@ -37,6 +37,10 @@ const Backend *executorch_backend(const char *name) {
     return NULL;
 }
 
+bool executorch_delegates_op(const Backend *backend, Op op) {
+    return backend->has(op);
+}
+
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
     const Backend *backend = options->backend;

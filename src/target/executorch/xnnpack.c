@@ -233,6 +233,7 @@ static void add_delegate(Pte *p, const Partition *partition, uint32_t level) {
 
 const Backend xnnpack_backend = {.name = "xnnpack",
                                  .id = "XnnpackBackend",
+                                 .has = xnnpack_has,
                                  .takes = xnnpack_takes,
                                  .decomposes = xnnpack_decomposes,
                                  .prepare = pass_broadcast_attention,

@@ -273,6 +273,10 @@ static void check_input(void *context, Value **use) {
     *held = *held && holds(*use);
 }
 
+bool xnnpack_has(Op op) {
+    return rows[op].add != NULL;
+}
+
 bool xnnpack_takes(const Node *node) {
     const Row *row = &rows[node->op];
     bool held = row->add != NULL;
