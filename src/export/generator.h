@@ -21,6 +21,7 @@ typedef struct Generator {
     int64_t prompt;       /* slots that were filled to begin with */
     int64_t limit;        /* slots that may be filled */
     ferry_tensors *given; /* what the user and the encoder give */
+    ferry_tensors *cache; /* behind feed.cache */
     ferry_tensors *start; /* what a decoder behind an encoder starts with */
     float *scores;        /* [batch, vocabulary], of the next token */
     size_t vocabulary;
@@ -37,6 +38,16 @@ ferry_status generator_open(Generator *g);
 /* Take what the user gives: the prompt, behind an encoder that is run, and everything that components take
  * besides tokens. */
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs);
+
+/* ---- beams.c ---- */
+
+/* Append the tensors of `from` to `to`: those with `rows` rows with every row so many times, the others as they
+ * are. `from` must outlive `to`. */
+ferry_status generator_repeat(const ferry_tensors *from, int64_t rows, int64_t times,
+                              ferry_tensors *to, ferry_error *error);
+
+/* Beam search, after the prompt. */
+ferry_status generator_search(Generator *g, ferry_tensors **outputs);
 
 /* ---- stages.c ---- */
 

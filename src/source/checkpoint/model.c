@@ -601,10 +601,13 @@ static size_t string_count(const char *const *strings) {
     return count;
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
-    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
         input->rank = 0;
+        input->optional = true;
+    }
     if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
         !m->request->multi_token) {
         input->shape[1] = sym_const(&m->b.program->symbols, 1);
@@ -631,16 +634,15 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
         while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
         if (place == count) count++;
         m->inputs[place] = m->named[i];
-        if (component) adjust_request(m, &m->inputs[place]);
+        if (!component) continue;
+        adjust_request(m, &m->inputs[place]);
+        m->inputs[place].optional = true; /* it may be for other components */
     }
     m->input_count = count;
 }
 
 void model_default_inputs(Model *m, const char *const *names) {
     merge_inputs(m, names, false);
-    if (!m->request->component || !m->inputs) return;
-    /* what is named may be for other components */
-    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
@@ -672,7 +674,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
                    "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    family->build(&m);
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
