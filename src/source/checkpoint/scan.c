@@ -19,14 +19,12 @@ static Value *pad(Builder *b, Value *x, const Sym *size) {
     return build_cat(b, (Value *const[]){x, zeros}, 2, 1);
 }
 
-/* The first `count` entries of dimension `dim`, which are there: the type says so, too. */
+/* The first `count` entries of dimension `dim`, which are there; of a slice the type would not say so. */
 static Value *first_entries(Builder *b, Value *x, int dim, const Sym *count) {
-    Value *part = build_slice(b, x, dim, build_const(b, 0), count);
-    const Sym *shape[FERRY_MAX_RANK];
-    for (uint32_t d = 0; d < part->rank; d++) shape[d] = part->shape[d];
-    if (shape[dim] == count) return part;
-    shape[dim] = count;
-    return build_view(b, part, shape, part->rank);
+    if (build_dim(b, x, dim) == count) return x;
+    Value *places = build_arange(b, build_const(b, 0), count, FERRY_I64);
+    const Arg args[] = {arg_tensor(x), arg_int(b, dim), arg_tensor(places)};
+    return build_op(b, OP_INDEX_SELECT, args, 3);
 }
 
 /* How many chunks hold `length` tokens and one more at least, which is padding. */
