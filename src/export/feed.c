@@ -27,6 +27,7 @@ ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_er
     if (!json_is_object(text)) text = config;
     feed->window = integer(text, "sliding_window");
     feed->chunk = integer(text, "attention_chunk_size");
+    feed->vocabulary = integer(text, "vocab_size");
     /* Classes without types of layers have sliding layers only, unless an option turns them off. */
     const json_t *option = json_object_get(text, "use_sliding_window");
     feed->slides = feed->window > 0 && !json_is_false(option);

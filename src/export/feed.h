@@ -14,6 +14,7 @@ typedef struct Feed {
     int64_t cache_length;       /* of a static cache; 0: it grows */
     int64_t window;             /* what sliding layers see; 0: everything */
     int64_t chunk;              /* layers with chunked attention see their own chunk; 0: there are none */
+    int64_t vocabulary;         /* token ids are below this; 0: unknown */
     bool slides;                /* a mask that is not by type is that of sliding layers */
     bool starts;                /* the step has no cache yet: it starts with `given`, or empty */
     const int64_t *beams;       /* [batch]: which row each one goes on from; NULL: itself */

@@ -91,8 +91,8 @@ static ferry_status generate(Generator *g, const ferry_tensors *inputs, ferry_te
     double start = now();
     TRY(generator_open(g));
     double opened = now();
-    TRY(generator_take(g, inputs));
     TRY(feed_configure(&g->feed, g->exported, g->error));
+    TRY(generator_take(g, inputs));
     g->feed.starts = true;
     set_options(g);
     if (g->decode) TRY(step_forget(g->decode, g->error));

@@ -113,6 +113,14 @@ static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const fe
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
                          "expected int64 [batch, length] with at least one token");
     }
+    for (size_t i = 0; g->feed.vocabulary && i < ferry_tensor_count(ids); i++) {
+        int64_t token = ((const int64_t *)ids->data)[i];
+        if (token >= 0 && token < g->feed.vocabulary) continue;
+        return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
+                         "token %lld is outside the model's vocabulary of %lld: the tokenizer and "
+                         "the model do not belong together",
+                         (long long)token, (long long)g->feed.vocabulary);
+    }
     if (!mask) return FERRY_OK;
     bool fits = mask->dtype == FERRY_I64 && mask->rank == 2 && mask->shape[0] == ids->shape[0] &&
                 mask->shape[1] == ids->shape[1];

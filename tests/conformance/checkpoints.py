@@ -74,7 +74,10 @@ def flatten(outputs):
     """The tensors of a ModelOutput by the names that exports give them."""
     tensors = {}
     for key, value in outputs.items():
-        if isinstance(value, transformers.Cache):
+        if isinstance(value, transformers.EncoderDecoderCache):
+            parts = ("self_attention_cache", "cross_attention_cache")
+            tensors |= flatten({f"{key}.{part}": getattr(value, part) for part in parts})
+        elif isinstance(value, transformers.Cache):
             for index, layer in enumerate(value.layers):
                 names = ("conv_states", "recurrent_states") if hasattr(layer, "conv_states") else ("keys", "values")
                 for name in names:

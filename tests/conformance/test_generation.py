@@ -103,8 +103,10 @@ def test_beam_search_finds_what_it_finds_in_transformers(model_type, target, eag
     expected = load_file(eager / f"{model_type}.safetensors")
     inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
     directory = export(FIXTURES / model_type, tmp_path, "--generation", "--multi-token-decode", "--to", target)
+    saved = (FIXTURES / model_type / "generation_config.json").read_text()
     for name, options in BEAMS.items():
-        configure(directory, **{"min_new_tokens": 0, **options})
+        (directory / "generation_config.json").write_text(saved)
+        configure(directory, **options)
         found = generate(directory, inputs, RUNTIMES[target])
         np.testing.assert_array_equal(found, expected[name], err_msg=name)
 
@@ -127,3 +129,35 @@ def test_padding_that_a_program_cannot_see_is_refused(tmp_path, eager):
     save_file(inputs, directory / "prompts.safetensors")
     done = ferry("generate", directory, "--inputs", directory / "prompts.safetensors", status=None)
     assert done.returncode != 0 and "prompts of the same length" in done.stderr
+
+
+ENTRIES = 1 << 15
+CACHE_BYTES = ENTRIES * 2 * 8 * 4  # of keys or values in a layer: 2 heads of size 8
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory) -> Path:
+    library = tmp_path_factory.mktemp("counter") / "count_bytes.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", library, HERE / "count_bytes.c", "-ldl"]
+    subprocess.run(command, check=True)
+    return library
+
+
+@pytest.mark.parametrize("target", ["onnx", "executorch"])
+def test_a_step_on_a_static_cache_neither_copies_nor_allocates_one(target, counter, tmp_path):
+    options = ["--dynamic-shapes", f"input_ids=batch:1..1,sequence:1..8;cache=cache_length:1..{ENTRIES}"]
+    if target == "executorch":
+        options += ["--no-alloc-graph-input", "--no-alloc-graph-output"]
+    export(FIXTURES / "llama", tmp_path, "--generation", "--multi-token-decode", "--to", target,
+           "--static-cache", str(ENTRIES), *options)  # fmt: skip
+    save_file({"input_ids": np.array([[5, 6, 7]])}, tmp_path / "prompt.safetensors")
+    counted = []
+    for tokens in (2, 10):
+        environment = {**support.ENVIRONMENT, "LD_PRELOAD": str(counter), "COUNT_BYTES": str(CACHE_BYTES),
+                       "COUNT_FILE": str(tmp_path / "counted")}  # fmt: skip
+        command = [support.FERRY, "generate", tmp_path, "--inputs", tmp_path / "prompt.safetensors",
+                   "--ids", "-n", str(tokens), "--runtime", RUNTIMES[target]]  # fmt: skip
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        counted.append((tmp_path / "counted").read_text().split())
+    assert int(counted[0][1]) >= 4 * CACHE_BYTES, "the cache itself was not counted"
+    assert counted[0] == counted[1], "bytes copied and allocated with 1 and with 9 steps"

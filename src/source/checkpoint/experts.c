@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+enum { MAX_EXPERTS = 1024 };
+
 /* ---- configuration ---- */
 
 static bool is_listed(json_t *list, int64_t number) {
@@ -81,6 +83,11 @@ void experts_read(Decoder *d) {
     int64_t count = traits->count;
     if (traits->count_keys[1]) count = config_size_or(m, traits->count_keys[1], count);
     experts->count = config_size_or(m, traits->count_keys[0], count);
+    if (experts->count > MAX_EXPERTS) {
+        build_fail(&m->b, FERRY_UNSUPPORTED, "%s: expected at most %d experts, found %lld",
+                   m->config_path, MAX_EXPERTS, (long long)experts->count);
+        experts->count = 1;
+    }
     experts->chosen = config_size_or(m, "num_experts_per_tok", traits->chosen);
     experts->size =
         traits->size ? config_size_or(m, "moe_intermediate_size", traits->size) : d->intermediate;

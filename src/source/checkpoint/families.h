@@ -13,7 +13,7 @@ extern const Family clip_families[];       /* clip.c: clip, siglip */
 extern const Family multimodal_families[]; /* multimodal.c */
 extern const Family encoder_families[];    /* bert.c: bert and its relatives, modernbert */
 
-extern const Family t5_families[];      /* t5.c: t5, mt5 */
+extern const Family t5_families[];      /* t5.c: t5, mt5, umt5 */
 extern const Family bart_families[];    /* bart.c: bart, mbart, marian, pegasus, m2m_100 */
 extern const Family whisper_families[]; /* whisper.c */
 

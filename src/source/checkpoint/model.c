@@ -634,16 +634,15 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
         while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
         if (place == count) count++;
         m->inputs[place] = m->named[i];
-        if (component) adjust_request(m, &m->inputs[place]);
+        if (!component) continue;
+        adjust_request(m, &m->inputs[place]);
+        m->inputs[place].optional = true; /* it may be for other components */
     }
     m->input_count = count;
 }
 
 void model_default_inputs(Model *m, const char *const *names) {
     merge_inputs(m, names, false);
-    if (!m->request->component || !m->inputs) return;
-    /* what is named may be for other components */
-    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
@@ -675,7 +674,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
                    "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    family->build(&m);
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);

@@ -116,6 +116,8 @@ json_t *config_get(Model *m, const char *key);  /* NULL when absent or null */
 int64_t config_int(Model *m, const char *key);  /* required; positive */
 int64_t config_int_or(Model *m, const char *key, int64_t otherwise);
 int64_t config_size_or(Model *m, const char *key, int64_t otherwise); /* positive when given */
+/* `size` times the number `key`, rounded down. */
+int64_t config_scaled(Model *m, int64_t size, const char *key, double otherwise);
 double config_float_or(Model *m, const char *key, double otherwise);
 bool config_bool_or(Model *m, const char *key, bool otherwise);
 const char *config_string_or(Model *m, const char *key, const char *otherwise);
