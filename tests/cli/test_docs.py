@@ -31,6 +31,7 @@ def workspace(fixture, export, tmp_path):
         for file in ("config.json", "model.safetensors"):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
     write_tokenizer(tmp_path / "my-model")
+    (tmp_path / "my-model/chat_template.jinja").write_text("{% for m in messages %}<s>{{ m.content }}{% endfor %}")
     for file in ("inputs.safetensors", "expected.safetensors"):
         shutil.copyfile(fixture("llama") / file, tmp_path / file.replace("expected", "outputs"))
     np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))

@@ -9,6 +9,7 @@ import io
 import json
 import pathlib
 import re
+import runpy
 import struct
 import tarfile
 import zipfile
@@ -643,6 +644,18 @@ def make_tokenizer():
         write("tokenizer", name, content)
 
 
+def make_template():
+    conformance = pathlib.Path(__file__).parents[1] / "conformance"
+    cases = runpy.run_path(str(conformance / "template_cases.py"))
+    for path in (conformance / "chat_templates").glob("*.jinja"):
+        write("template", path.stem, path.read_bytes())
+    for i, text in enumerate(cases["STATEMENTS"]):
+        write("template", f"statement_{i:02}", text.encode())
+    for i in range(0, len(cases["EXPRESSIONS"]), 8):
+        text = "".join("{{ " + expression + " }}\n" for expression in cases["EXPRESSIONS"][i : i + 8])
+        write("template", f"expressions_{i // 8:02}", text.encode())
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -657,3 +670,4 @@ if __name__ == "__main__":
     make_state()
     make_executorch()
     make_tokenizer()
+    make_template()
