@@ -23,6 +23,7 @@
 #include <ferry/export.h>
 #include <ferry/exported.h>
 #include <ferry/info.h>
+#include <ferry/media.h>
 #include <ferry/model.h>
 #include <ferry/plugin.h>
 #include <ferry/status.h>

@@ -38,9 +38,9 @@ typedef struct Command {
     int (*run)(int argc, char **argv);
 } Command;
 
-/* Parse argv[1..]: options of the table anywhere, `positional_count` other arguments, of which those in
- * brackets in `arguments` may be missing, and are NULL then. Prints the help
- * and exits for --help; prints what is wrong and exits with 2. */
+/* Parse argv[1..]: options of the table anywhere, at most `positional_count` other arguments, of which those
+ * in brackets in `arguments` may be missing; what is missing is NULL. Prints the help and exits for --help;
+ * prints what is wrong and exits with 2. */
 void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
                char **argv, const char **positional, size_t positional_count);
 
@@ -115,7 +115,7 @@ char *cli_chat_render(const char *directory, const ChatOptions *options, const c
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,
-    command_ops, command_doctor, command_tokenize;
+    command_ops, command_doctor, command_tokenize, command_preprocess;
 
 /* ---- output ---- */
 

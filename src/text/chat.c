@@ -1,8 +1,8 @@
 /* Chat templates of a checkpoint: where they are found, and what they are rendered with. */
 #include "base/error.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "text/chat.h"
+#include "text/special_tokens.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -82,69 +82,33 @@ static ferry_status read_config_templates(ferry_chat *chat, const char *path, co
     return FERRY_OK;
 }
 
-/* ---- special tokens ---- */
-
-/* A token: its text, or an object that holds it. */
-static const char *token_text(const json_t *json) {
-    return json_string_value(json_is_object(json) ? json_object_get(json, "content") : json);
-}
-
-static void read_token(ferry_chat *chat, const char *name, const json_t *json) {
-    const char *text = token_text(json);
-    if (text && json_object_set_new(chat->tokens, name, json_string(text)) != 0)
-        chat->arena.failed = true;
-}
-
-static void read_tokens(ferry_chat *chat, const json_t *config) {
-    static const char *const groups[] = {"extra_special_tokens", "model_specific_special_tokens"};
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)config, name, value) {
-        size_t length = strlen(name);
-        if (length > 6 && strcmp(name + length - 6, "_token") == 0) read_token(chat, name, value);
-    }
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        json_t *group = json_object_get(config, groups[i]);
-        if (json_is_object(group))
-            json_object_foreach(group, name, value) read_token(chat, name, value);
-    }
-}
-
 /* ---- opening ---- */
 
-static ferry_status read_config(ferry_chat *chat, const char *directory, const char *name,
-                                ferry_status (*use)(ferry_chat *chat, const char *path,
-                                                    const json_t *config, ferry_error *error),
-                                ferry_error *error) {
-    const char *path = path_join(&chat->arena, directory, name);
+static ferry_status read_legacy_template(ferry_chat *chat, const char *directory,
+                                         ferry_error *error) {
+    const char *path = path_join(&chat->arena, directory, "chat_template.json");
     json_t *config;
     if (!path_exists(path)) return FERRY_OK;
     TRY(json_read_texts(path, &config, error));
-    ferry_status status = use(chat, path, config, error);
+    ferry_status status = read_config_templates(chat, path, config, error);
     json_decref(config);
     return status;
 }
 
-static ferry_status use_tokens_map(ferry_chat *chat, const char *path, const json_t *config,
-                                   ferry_error *error) {
-    (void)path, (void)error;
-    read_tokens(chat, config);
-    return FERRY_OK;
-}
-
-static ferry_status use_tokenizer_config(ferry_chat *chat, const char *path, const json_t *config,
-                                         ferry_error *error) {
-    read_tokens(chat, config);
-    chat->has_decoder = json_object_get(config, "added_tokens_decoder");
-    return read_config_templates(chat, path, config, error);
+static ferry_status read_tokenizer_config(ferry_chat *chat, const char *directory,
+                                          ferry_error *error) {
+    json_t *config;
+    ferry_status status = special_tokens_read(directory, &chat->tokens, &config, error);
+    if (status == FERRY_OK && config)
+        status = read_config_templates(
+            chat, path_join(&chat->arena, directory, "tokenizer_config.json"), config, error);
+    json_decref(config);
+    return status;
 }
 
 static ferry_status read_directory(ferry_chat *chat, const char *path, ferry_error *error) {
-    TRY(read_config(chat, path, "tokenizer_config.json", use_tokenizer_config, error));
-    /* Transformers reads this file only where the newer one does not list the tokens. */
-    if (!chat->has_decoder)
-        TRY(read_config(chat, path, "special_tokens_map.json", use_tokens_map, error));
-    TRY(read_config(chat, path, "chat_template.json", read_config_templates, error));
+    TRY(read_tokenizer_config(chat, path, error));
+    TRY(read_legacy_template(chat, path, error));
     const char *file = path_join(&chat->arena, path, "chat_template.jinja");
     if (path_exists(file)) TRY(read_template(chat, file, "default", error));
     TRY(read_more_templates(chat, path, error));
@@ -162,9 +126,8 @@ ferry_status ferry_chat_open(const char *path, ferry_chat **out, ferry_error *er
     ferry_chat *chat = calloc(1, sizeof *chat);
     if (!chat) return error_memory(error, path, sizeof *chat);
     chat->path = arena_string(&chat->arena, path);
-    chat->tokens = json_object();
     ferry_status status = read_directory(chat, path, error);
-    if (status == FERRY_OK && (!chat->tokens || chat->arena.failed || chat->templates.failed))
+    if (status == FERRY_OK && (chat->arena.failed || chat->templates.failed))
         status = error_memory(error, path, 0);
     if (status == FERRY_OK)
         *out = chat;

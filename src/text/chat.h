@@ -15,8 +15,7 @@ struct ferry_chat {
     Arena arena;
     const char *path;
     VEC(ChatTemplate) templates;
-    json_t *tokens;   /* "bos_token": "<s>", ... */
-    bool has_decoder; /* tokenizer_config.json lists all added tokens */
+    json_t *tokens; /* "bos_token": "<s>", ... */
 };
 
 #endif

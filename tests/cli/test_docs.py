@@ -1,5 +1,6 @@
 """The documentation does what it says: its commands run, and its C code compiles."""
 
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_tokenizer
+from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_png, write_tokenizer
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -23,6 +24,15 @@ def blocks(language: str, first: str) -> list:
     return found
 
 
+def write_vision_model(directory):
+    """What ferry preprocess reads of a checkpoint."""
+    directory.mkdir()
+    write_tokenizer(directory)
+    image = {"image_processor_type": "CLIPImageProcessor", "size": 28, "crop_size": 28}
+    whole = {"processor_class": "LlavaProcessor", "patch_size": 14, "image_processor": image}
+    (directory / "processor_config.json").write_text(json.dumps(whole))
+
+
 @pytest.fixture
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
@@ -32,6 +42,8 @@ def workspace(fixture, export, tmp_path):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
     write_tokenizer(tmp_path / "my-model")
     (tmp_path / "my-model/chat_template.jinja").write_text("{% for m in messages %}<s>{{ m.content }}{% endfor %}")
+    write_vision_model(tmp_path / "my-vlm")
+    write_png(tmp_path / "cat.png", 64, 48)
     for file in ("inputs.safetensors", "expected.safetensors"):
         shutil.copyfile(fixture("llama") / file, tmp_path / file.replace("expected", "outputs"))
     np.savez(tmp_path / "inputs.npz", **load_file(tmp_path / "inputs.safetensors"))
