@@ -169,7 +169,8 @@ def measure_speed(bench, runtime, stage, target):
     if done.returncode:
         sys.exit(done.stderr)
     times = json.loads(done.stdout)
-    words = f"{stage} in {runtime}: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
+    tokens = f", {times['tokens']} tokens" if "tokens" in times else ""
+    words = f"{stage} in {runtime}{tokens}: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
     return Result(stage, words, times["peer"] / times["ours"], target, ">=")
 
 

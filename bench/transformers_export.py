@@ -2,7 +2,8 @@
 
     transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo|executorch] [--generation]
 
-Shapes are dynamic. With --generation the model is split into prefill and decode.
+Shapes are dynamic. With --generation the model is split into prefill and decode. The exporter to ExecuTorch bounds
+sizes by four times those of the sample, which is long enough there for what executorch_speed.py runs.
 """
 
 import argparse
@@ -21,7 +22,8 @@ args = parser.parse_args()
 config = transformers.AutoConfig.from_pretrained(args.checkpoint)
 model = getattr(transformers, config.architectures[0]).from_pretrained(args.checkpoint, dtype=torch.float32).eval()
 generator = torch.Generator().manual_seed(0)
-ids = torch.randint(4, config.vocab_size, (2, 7), generator=generator)
+length = 40 if args.to == "executorch" else 7
+ids = torch.randint(4, config.vocab_size, (2, length), generator=generator)
 inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 name = {"onnx": "Onnx", "openvino": "OpenVINO", "dynamo": "Dynamo", "executorch": "Executorch"}[args.to]
 exporter = getattr(exporters, f"{name}Exporter")()

@@ -14,6 +14,7 @@ def pytest_configure(config):
     if support.ARCHIVES.is_dir() and not worker:
         command = [support.ARCHIVES / "unpack", support.FIXTURES]
         subprocess.run(command, check=True)
+        support.complete_fixtures()
 
 
 def require_fixtures():

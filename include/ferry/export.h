@@ -35,6 +35,13 @@ typedef struct ferry_export_config {
     const char *target; /* "onnx", "dynamo", "openvino", "executorch" */
     const char *task;   /* "text-generation", ...; NULL: the class that config.json names */
 
+    /* One component of the model in the place of all of it: "prefill", "decode", ..., as ferry_decompose
+     * (<ferry/generation.h>) lists them. NULL: the whole model. */
+    const char *component;
+    /* Of components: > 0: caches have this length, and "decode" writes them in place; 0: they grow. */
+    int64_t static_cache;
+    bool multi_token_decode; /* "decode" takes any number of tokens, not one */
+
     /* Of the weights and the computation. FERRY_DTYPE_NONE: that of the checkpoint where the target's
      * CPU runtime can execute it, else float32 (and a note says so). */
     ferry_dtype dtype;
@@ -70,9 +77,9 @@ typedef struct ferry_export_config {
     /* ExecuTorch: who computes: "xnnpack" (the default) or "mlx" what it can and the portable kernels the
      * rest, or "portable" kernels alone. */
     const char *backend;
-    /* ExecuTorch: the caller of the program gives the memory of inputs, and of outputs; by default it is
-     * planned with the rest. */
-    bool unplanned_inputs, unplanned_outputs;
+    /* ExecuTorch: the caller of the program gives the memory of inputs, of outputs, and of buffers that
+     * the program writes; by default it is planned with the rest. */
+    bool unplanned_inputs, unplanned_outputs, unplanned_buffers;
 
     /* Keys of config.json that ferry does not know and the caller vouches for. */
     const char *const *ignored_config_keys;

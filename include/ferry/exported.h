@@ -17,9 +17,9 @@ typedef struct ferry_export_sizes {
     uint32_t nodes, weights;
 } ferry_export_sizes;
 
-/* Write the export: model.onnx, model.onnx.data, export.json, config.json and, where the checkpoint
- * has one, generation_config.json. The directory is made when it is missing. Files appear complete, or
- * not at all; after a failure the directory is as it was. `sizes` may be NULL. */
+/* Write the export: for ONNX model.onnx, model.onnx.data, export.json, config.json and, where the checkpoint
+ * has them, generation_config.json and the files of the tokenizer. The directory is made when it is missing.
+ * Files appear complete, or not at all; after a failure the directory is as it was. `sizes` may be NULL. */
 FERRY_API ferry_status ferry_exported_save(ferry_exported *exported, const char *directory,
                                            ferry_export_sizes *sizes, ferry_error *error);
 
@@ -27,6 +27,24 @@ FERRY_API ferry_status ferry_exported_save(ferry_exported *exported, const char 
  * needed, unless the weights are linked. */
 FERRY_API ferry_status ferry_exported_load(const char *directory, ferry_exported **out,
                                            ferry_error *error);
+
+/* ---- components ---- */
+
+/* The programs that an export consists of: one, called "model", or those of a generation split, "prefill",
+ * "decode", ... Each is an export of its own to the functions below, and lives as long as the whole. */
+FERRY_API size_t ferry_exported_component_count(const ferry_exported *exported);
+
+/* NULL past the end. */
+FERRY_API ferry_exported *ferry_exported_component_at(ferry_exported *exported, size_t index);
+
+/* The component called `name`; with NULL, the only one. NOT_FOUND lists those that there are. */
+FERRY_API ferry_status ferry_exported_component(ferry_exported *exported, const char *name,
+                                                ferry_exported **out, ferry_error *error);
+
+/* "model", "decode"; NULL of an export that consists of several components. */
+FERRY_API const char *ferry_exported_name(const ferry_exported *exported);
+
+/* ---- running ---- */
 
 /* Where and how to run. */
 typedef struct ferry_run_config {
@@ -67,6 +85,7 @@ typedef struct ferry_port {
     const char *shape[FERRY_MAX_RANK];
     const char
         *writes; /* of an output: the input or buffer that holds it after the call, or NULL */
+    bool in_place; /* and that may be computed in its memory, which nothing else reads */
 } ferry_port;
 
 FERRY_API size_t ferry_exported_input_count(const ferry_exported *exported);
@@ -106,6 +125,7 @@ typedef struct ferry_check_config {
      * runtime), or recorded outputs (.safetensors, .npz; then `inputs` is needed). NULL: the
      * reference runtime on the exported program itself. */
     const char *against;
+    const char *component; /* of an export with several: this one; NULL: all */
     const char *inputs; /* file of inputs; NULL: made up from the signature, at two shapes */
     double tolerance;   /* passed when difference <= tolerance * max(1, scale); 1e-4 by default */
     const char *library;

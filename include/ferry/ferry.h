@@ -22,6 +22,7 @@
 #include <ferry/dtype.h>
 #include <ferry/export.h>
 #include <ferry/exported.h>
+#include <ferry/generation.h>
 #include <ferry/info.h>
 #include <ferry/media.h>
 #include <ferry/model.h>

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct ferry_family {
     const char *model_type;   /* "llama" */
     const char *class_prefix; /* "Llama" */
-    const char *tasks[8];     /* "text-generation", ...; ends with NULL */
+    const char *tasks[16];    /* "text-generation", ...; ends with NULL */
 } ferry_family;
 
 /* False past the end. `plugins` (NULL: none) may add to what is built in, here and below. */
@@ -27,7 +27,8 @@ typedef struct ferry_op {
     bool reference;     /* the built-in runtime has a kernel */
     bool onnx;          /* the ONNX target has a lowering */
     bool openvino;      /* the OpenVINO target has one */
-    bool executorch;    /* the ExecuTorch target has one */
+    bool executorch;    /* the ExecuTorch target has one for kernels */
+    bool mlx;           /* it has one for MLX */
     bool decomposes;    /* it can be rewritten into simpler operations */
 } ferry_op;
 

@@ -77,15 +77,15 @@ FERRY_API void ferry_register_translation(ferry_registry *registry, const char *
                                           ferry_translate translate);
 
 /* What an operation with one result becomes where a target does not take it. */
-typedef ferry_value *(*ferry_decompose)(ferry_builder *builder, const ferry_node *node);
+typedef ferry_value *(*ferry_rewrite)(ferry_builder *builder, const ferry_node *node);
 FERRY_API void ferry_register_decomposition(ferry_registry *registry, const char *operation,
-                                            ferry_decompose decompose);
+                                            ferry_rewrite decompose);
 
 /* A node fix sees every node with one result before the program is made fit for the target. It returns
  * what replaces the result, or NULL when the node is not its business; the first that replaces a node
  * ends its turn. `target`: "onnx", "dynamo", ..., or NULL for all. `name` is for messages. */
 FERRY_API void ferry_register_node_fix(ferry_registry *registry, const char *target,
-                                       const char *name, ferry_decompose fix);
+                                       const char *name, ferry_rewrite fix);
 
 /* A program fix runs after the node fixes, on the whole. */
 typedef ferry_status (*ferry_fix_program)(ferry_program *program, ferry_error *error);

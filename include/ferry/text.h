@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct ferry_tokenizer ferry_tokenizer;
 
-/* Open a tokenizer.json, or the one in a directory. */
+/* Open a tokenizer.json, the one in a directory, or the tokenizer in a GGUF file. */
 FERRY_API ferry_status ferry_tokenizer_open(const char *path, ferry_tokenizer **out,
                                             ferry_error *error);
 

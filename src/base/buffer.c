@@ -58,15 +58,19 @@ const char *buffer_string(const Buffer *buffer) {
     return buffer->length ? (const char *)buffer->bytes : "";
 }
 
-void buffer_json_string(Buffer *buffer, const char *text) {
+void buffer_json_string_n(Buffer *buffer, const char *text, size_t length) {
     buffer_text(buffer, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            buffer_format(buffer, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            buffer_format(buffer, "\\u%04x", *text);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            buffer_format(buffer, "\\%c", text[i]);
+        else if ((unsigned char)text[i] < 0x20)
+            buffer_format(buffer, "\\u%04x", text[i]);
         else
-            buffer_append(buffer, text, 1);
+            buffer_append(buffer, text + i, 1);
     }
     buffer_text(buffer, "\"");
+}
+
+void buffer_json_string(Buffer *buffer, const char *text) {
+    buffer_json_string_n(buffer, text, strlen(text));
 }

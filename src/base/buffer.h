@@ -21,6 +21,7 @@ void buffer_text(Buffer *buffer, const char *text);
 void buffer_format(Buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON string literal of UTF-8 text. */
 void buffer_json_string(Buffer *buffer, const char *text);
+void buffer_json_string_n(Buffer *buffer, const char *text, size_t length);
 
 /* The content as a string; "" when empty. Valid until the next append. */
 const char *buffer_string(const Buffer *buffer);

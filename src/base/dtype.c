@@ -1,6 +1,7 @@
 /* Names and conversions of element types. A conversion goes through a block of float64 or int64
  * unless the pair has a direct loop; the pairs that carry weights (bf16, f16, f32) do. */
 #include "base/dtype.h"
+#include "base/clones.h"
 
 #include <math.h>
 
@@ -163,13 +164,6 @@ static int64_t float_to_integer(ferry_dtype to, double value) {
     if (value <= (double)lower) return lower;
     return (int64_t)value;
 }
-
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#if !defined(__x86_64__) || defined(__clang__) || defined(__SANITIZE_ADDRESS__) ||                 \
-    defined(__SANITIZE_THREAD__)
-#undef CLONES
-#define CLONES
-#endif
 
 CLONES static void bf16_to_f32_many(const uint16_t *source, float *target, size_t count) {
     for (size_t i = 0; i < count; i++) target[i] = bf16_to_f32(source[i]);

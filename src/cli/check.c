@@ -49,9 +49,12 @@ static int run_check(int argc, char **argv) {
     ferry_check_config_init(&config);
     const Option options[] = {
         {0, "against", "SOURCE|FILE", OPTION_STRING, &config.against,
-         "a checkpoint directory (its own program, in the reference\n"
-         "runtime) or recorded outputs (.safetensors, .npz; needs --inputs);\n"
-         "default: the reference runtime on the exported program"},
+         "a checkpoint directory or GGUF file (its own program, in the\n"
+         "reference runtime) or recorded outputs (.safetensors, .npz;\n"
+         "needs --inputs); default: the reference runtime on the exported\n"
+         "program"},
+        {0, "component", "NAME", OPTION_STRING, &config.component,
+         "check this one of an export with several; default: all of them"},
         {'i', "inputs", "FILE", OPTION_STRING, &config.inputs,
          "inputs (.safetensors, .npz); default: made up, at two shapes"},
         {0, "tolerance", "X", OPTION_REAL, &config.tolerance,

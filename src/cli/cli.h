@@ -115,7 +115,7 @@ char *cli_chat_render(const char *directory, const ChatOptions *options, const c
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,
-    command_ops, command_doctor, command_tokenize, command_preprocess;
+    command_ops, command_doctor, command_tokenize, command_preprocess, command_generate;
 
 /* ---- output ---- */
 

@@ -6,10 +6,11 @@
 
 typedef struct ExportArgs {
     const char *to, *output, *dynamic_shapes, *inputs, *task, *dtype, *weights, *dump_after,
-        *structure, *backend;
-    bool dynamic, expect_dynamic, no_cache, deferred_asserts, stateful, no_stateful,
-        compress_to_fp16, unplanned_inputs, unplanned_outputs, json, quiet;
-    long opset, threads;
+        *structure, *backend, *component;
+    bool generation, multi_token, dynamic, expect_dynamic, no_cache, deferred_asserts, stateful,
+        no_stateful, compress_to_fp16, unplanned_inputs, unplanned_outputs, unplanned_buffers, json,
+        quiet;
+    long opset, threads, static_cache;
     StringList ignored, plugins;
 } ExportArgs;
 
@@ -85,6 +86,9 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     ferry_export_config_init(config);
     config->target = args->to;
     config->task = args->task;
+    config->component = args->component;
+    config->static_cache = args->static_cache;
+    config->multi_token_decode = args->multi_token;
     config->inputs = inputs;
     config->dynamic = args->dynamic;
     config->dynamic_shapes = args->dynamic_shapes;
@@ -96,6 +100,7 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     config->backend = args->backend;
     config->unplanned_inputs = args->unplanned_inputs;
     config->unplanned_outputs = args->unplanned_outputs;
+    config->unplanned_buffers = args->unplanned_buffers;
     config->opset = (int)args->opset;
     config->threads = (unsigned)args->threads;
     config->ignored_config_keys = args->ignored.items;
@@ -125,12 +130,25 @@ static int configure(const ExportArgs *args, ferry_tensors *inputs, ferry_export
     return 0;
 }
 
+/* Export all components, or the one program. */
+static ferry_status make_export(ferry_model *model, const ExportArgs *args,
+                                const ferry_export_config *config, ferry_exported **out,
+                                ferry_error *error) {
+    ferry_parts *parts;
+    if (!args->generation || args->component) return ferry_export(model, config, out, error);
+    ferry_status status = ferry_decompose(model, config, &parts, error);
+    if (status != FERRY_OK) return status;
+    status = ferry_parts_export(parts, out, error);
+    ferry_parts_free(parts);
+    return status;
+}
+
 static int export_model(ferry_model *model, const ExportArgs *args,
                         const ferry_export_config *config, double start) {
     ferry_exported *exported;
     ferry_export_sizes sizes;
     ferry_error error;
-    if (ferry_export(model, config, &exported, &error) != FERRY_OK) return cli_fail(&error);
+    if (make_export(model, args, config, &exported, &error) != FERRY_OK) return cli_fail(&error);
     if (args->dump_after) {
         ferry_exported_free(exported);
         return 0;
@@ -166,9 +184,18 @@ static int run_export(int argc, char **argv) {
          "sample inputs (.safetensors, .npz): the inputs of the program,\n"
          "with their sizes unless --dynamic is given"},
         {0, "task", "TASK", OPTION_STRING, &args.task,
-         "feature-extraction, text-generation, fill-mask,\n"
-         "text-classification, token-classification, question-answering;\n"
+         "one of those that `ferry models` lists for the model type;\n"
          "default: the class that config.json names"},
+        {0, "generation", NULL, OPTION_FLAG, &args.generation,
+         "split into the components that generation runs, such as prefill\n"
+         "and decode"},
+        {0, "component", "NAME", OPTION_STRING, &args.component,
+         "export this component of the split alone"},
+        {0, "static-cache", "N", OPTION_NUMBER, &args.static_cache,
+         "with --generation: caches of N entries, written in place; by\n"
+         "default they grow"},
+        {0, "multi-token-decode", NULL, OPTION_FLAG, &args.multi_token,
+         "with --generation: decode takes any number of tokens"},
         {0, "dtype", "DTYPE", OPTION_STRING, &args.dtype,
          "float32, float16, bfloat16, float64: weights and computation"},
         {0, "opset", "N", OPTION_NUMBER, &args.opset, "ONNX operator set, 18 to 24"},
@@ -198,6 +225,9 @@ static int run_export(int argc, char **argv) {
          "executorch: the caller gives the memory of inputs"},
         {0, "no-alloc-graph-output", NULL, OPTION_FLAG, &args.unplanned_outputs,
          "executorch: the caller gives the memory of outputs"},
+        {0, "no-alloc-mutable-buffers", NULL, OPTION_FLAG, &args.unplanned_buffers,
+         "executorch: the caller gives the memory of buffers that the\n"
+         "program writes"},
         {0, "ignore-config", "KEY", OPTION_LIST, &args.ignored,
          "vouch that a key of config.json does not change the arithmetic"},
         OPTION_PLUGIN(&args.plugins),
@@ -239,10 +269,10 @@ static int run_export(int argc, char **argv) {
 
 const Command command_export = {
     "export", "SOURCE", "Export a model",
-    "SOURCE is a Hugging Face checkpoint directory: config.json with model.safetensors or its "
-    "shards.\n"
-    "DIR receives model.onnx, model.onnx.data, export.json and config.json (or model.pt2, or\n"
-    "openvino_model.xml and openvino_model.bin, or model.pte, in the place of the first two),\n"
-    "complete or not at all.\n"
+    "SOURCE is a Hugging Face checkpoint directory (config.json with model.safetensors or its\n"
+    "shards), a GGUF file, or a torch.export program (.pt2).\n"
+    "DIR receives model.onnx, model.onnx.data, export.json, config.json and the tokenizer's files\n"
+    "(or model.pt2, or openvino_model.xml and openvino_model.bin, or model.pte, in the place of\n"
+    "the first two), complete or not at all.\n"
     "Transformers loads it with transformers.exporters.ExportedModel.from_pretrained(DIR).",
     run_export};

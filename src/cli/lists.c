@@ -22,7 +22,7 @@ static int run_models(int argc, char **argv) {
             printf("%s\n  {\"model_type\": \"%s\", \"class_prefix\": \"%s\", \"tasks\": [",
                    i ? "," : "", family.model_type, family.class_prefix);
         } else {
-            printf("%-14s %-12s ", family.model_type, family.class_prefix);
+            printf("%-19s %-12s ", family.model_type, family.class_prefix);
         }
         for (size_t t = 0; family.tasks[t]; t++) {
             printf(json ? "%s\"%s\"" : "%s%s", t ? ", " : "", family.tasks[t]);
@@ -55,20 +55,22 @@ static int run_ops(int argc, char **argv) {
     if (json)
         putchar('[');
     else
-        puts("reference  onnx        openvino    executorch  operation");
+        puts("reference  onnx        openvino    executorch  mlx         operation");
     for (size_t i = 0; ferry_op_at(plugins, i, &op); i++) {
         const char *otherwise = op.decomposes ? "decomposed" : "no";
         const char *onnx = op.onnx ? "yes" : otherwise;
         const char *openvino = op.openvino ? "yes" : otherwise;
         const char *executorch = op.executorch ? "yes" : otherwise;
+        const char *mlx = op.mlx ? "yes" : op.executorch ? "kernels" : otherwise;
         if (!json) {
-            printf("%-10s %-11s %-11s %-11s %s%s\n", op.reference ? "yes" : "no", onnx, openvino,
-                   executorch, op.name, op.schema);
+            printf("%-10s %-11s %-11s %-11s %-11s %s%s\n", op.reference ? "yes" : "no", onnx,
+                   openvino, executorch, mlx, op.name, op.schema);
             continue;
         }
         printf("%s\n  {\"name\": \"%s\", \"reference\": %s, \"onnx\": \"%s\", \"openvino\": "
-               "\"%s\", \"executorch\": \"%s\", \"schema\": ",
-               i ? "," : "", op.name, op.reference ? "true" : "false", onnx, openvino, executorch);
+               "\"%s\", \"executorch\": \"%s\", \"mlx\": \"%s\", \"schema\": ",
+               i ? "," : "", op.name, op.reference ? "true" : "false", onnx, openvino, executorch,
+               mlx);
         cli_json_string(op.schema);
         putchar('}');
     }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const Command *const commands[] = {
-    &command_export,     &command_run,    &command_check, &command_show,   &command_tokenize,
-    &command_preprocess, &command_models, &command_ops,   &command_doctor,
+    &command_export,   &command_generate,   &command_run,    &command_check, &command_show,
+    &command_tokenize, &command_preprocess, &command_models, &command_ops,   &command_doctor,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };

@@ -34,7 +34,7 @@ static void print_outputs(const ferry_tensors *outputs) {
 }
 
 static int run_run(int argc, char **argv) {
-    const char *directory, *inputs_path = NULL, *output_path = NULL;
+    const char *directory, *inputs_path = NULL, *output_path = NULL, *component = NULL;
     long threads = 0;
     ferry_run_config config;
     ferry_run_config_init(&config);
@@ -42,6 +42,8 @@ static int run_run(int argc, char **argv) {
         {'i', "inputs", "FILE", OPTION_STRING, &inputs_path, "the inputs (.safetensors, .npz)"},
         {'o', "output", "FILE", OPTION_STRING, &output_path,
          "write the outputs (.safetensors, .npz); default: describe them"},
+        {0, "component", "NAME", OPTION_STRING, &component,
+         "which one of an export with several: prefill, decode, ..."},
         {0, "runtime", "NAME", OPTION_STRING, &config.runtime,
          "onnxruntime, openvino, executorch or reference (built in);\n"
          "default: the one for the export's format where it is found, else\n"
@@ -59,13 +61,14 @@ static int run_run(int argc, char **argv) {
     }
     config.threads = (unsigned)threads;
     config.note = cli_note;
-    ferry_exported *exported = NULL;
+    ferry_exported *exported = NULL, *chosen = NULL;
     ferry_tensors *inputs = NULL, *outputs = NULL;
     ferry_error error;
     ferry_status status = ferry_exported_load(directory, &exported, &error);
+    if (status == FERRY_OK) status = ferry_exported_component(exported, component, &chosen, &error);
     if (status == FERRY_OK) status = ferry_tensors_load(inputs_path, &inputs, &error);
     if (status == FERRY_OK)
-        status = ferry_exported_run(exported, &config, inputs, &outputs, &error);
+        status = ferry_exported_run(chosen, &config, inputs, &outputs, &error);
     if (status == FERRY_OK && output_path)
         status = ferry_tensors_save(outputs, output_path, &error);
     if (status == FERRY_OK && !output_path) print_outputs(outputs);

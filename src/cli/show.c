@@ -7,6 +7,7 @@
 
 typedef struct ShowArgs {
     bool json, weights, program;
+    const char *component;
     StringList plugins;
 } ShowArgs;
 
@@ -16,21 +17,38 @@ static void print_sizes(size_t rank, const int64_t *shape) {
     putchar(']');
 }
 
+/* How the file holds a weight: "float32", or "Q4_K" for blocks. */
+static const char *storage(const ferry_weight *weight) {
+    return weight->blocks ? weight->blocks : ferry_dtype_name(weight->dtype);
+}
+
 typedef struct Totals {
     uint64_t bytes, elements;
-    uint64_t by_dtype[FERRY_DTYPE_COUNT];
-    size_t count;
+    struct {
+        const char *storage;
+        uint64_t elements;
+    } kinds[32]; /* more than there are */
+    size_t kind_count, count;
 } Totals;
+
+static void add_kind(Totals *totals, const char *kind, uint64_t elements) {
+    size_t i = 0;
+    while (i < totals->kind_count && strcmp(totals->kinds[i].storage, kind) != 0) i++;
+    if (i == sizeof totals->kinds / sizeof *totals->kinds) return;
+    if (i == totals->kind_count) totals->kinds[totals->kind_count++].storage = kind;
+    totals->kinds[i].elements += elements;
+}
 
 static Totals add_up(const ferry_model *model) {
     Totals totals = {0};
     ferry_weight weight;
     while (ferry_model_weight(model, totals.count, &weight)) {
-        uint64_t elements = weight.bytes / ferry_dtype_size(weight.dtype);
+        uint64_t elements = 1;
+        for (size_t d = 0; d < weight.rank; d++) elements *= (uint64_t)weight.shape[d];
         totals.count++;
         totals.bytes += weight.bytes;
         totals.elements += elements;
-        totals.by_dtype[weight.dtype] += elements;
+        add_kind(&totals, storage(&weight), elements);
     }
     return totals;
 }
@@ -41,7 +59,9 @@ static void print_weights_json(const ferry_model *model) {
     for (size_t i = 0; ferry_model_weight(model, i, &weight); i++) {
         printf("%s\n  {\"name\": ", i ? "," : "");
         cli_json_string(weight.name);
-        printf(", \"dtype\": \"%s\", \"shape\": ", ferry_dtype_name(weight.dtype));
+        printf(", \"dtype\": \"%s\", ", ferry_dtype_name(weight.dtype));
+        if (weight.blocks) printf("\"blocks\": \"%s\", ", weight.blocks);
+        printf("\"shape\": ");
         print_sizes(weight.rank, weight.shape);
         printf(", \"file\": ");
         cli_json_string(weight.file);
@@ -64,15 +84,13 @@ static void show_model(const ferry_model *model, const char *path, const ShowArg
     printf("%s: a checkpoint of model type %s\n", path, ferry_model_type(model));
     printf("  %zu tensors, %.1f million parameters, %s\n", totals.count,
            (double)totals.elements / 1e6, cli_bytes(totals.bytes));
-    for (int d = 1; d < FERRY_DTYPE_COUNT; d++) {
-        if (totals.by_dtype[d]) {
-            printf("  %-14s %.1f million\n", ferry_dtype_name((ferry_dtype)d),
-                   (double)totals.by_dtype[d] / 1e6);
-        }
+    for (size_t i = 0; i < totals.kind_count; i++) {
+        printf("  %-14s %.1f million\n", totals.kinds[i].storage,
+               (double)totals.kinds[i].elements / 1e6);
     }
     ferry_weight weight;
     for (size_t i = 0; args->weights && ferry_model_weight(model, i, &weight); i++) {
-        printf("  %s  %s", weight.name, ferry_dtype_name(weight.dtype));
+        printf("  %s  %s", weight.name, storage(&weight));
         print_sizes(weight.rank, weight.shape);
         printf("  %s\n", weight.file);
     }
@@ -119,14 +137,15 @@ static void print_fixed_sizes(const ferry_exported *exported) {
     if (*separator == ',') putchar('\n');
 }
 
-/* `kind`: "an export" or "a program". */
+/* `kind`: "an export" or "a program", or the name of a component. */
 static void show_export(const ferry_exported *exported, const char *path, const char *kind,
                         size_t delegates, bool json) {
     size_t inputs = ferry_exported_input_count(exported),
            outputs = ferry_exported_output_count(exported);
     if (json) {
-        printf("{\"kind\": \"%s\", \"format\": \"%s\", \"architecture\": ", strchr(kind, ' ') + 1,
-               ferry_exported_format(exported));
+        const char *word = strrchr(kind, ' ') ? strrchr(kind, ' ') + 1 : "component";
+        printf("{\"kind\": \"%s\", \"name\": \"%s\", \"format\": \"%s\", \"architecture\": ", word,
+               ferry_exported_name(exported), ferry_exported_format(exported));
         cli_json_string(ferry_exported_architecture(exported));
         printf(", \"dtype\": \"%s\", \"inputs\": [", ferry_exported_dtype(exported));
     } else {
@@ -144,7 +163,7 @@ static void show_export(const ferry_exported *exported, const char *path, const 
     if (json) {
         printf("]");
         if (delegated) printf(", \"delegates\": %zu", delegates);
-        puts("}");
+        putchar('}');
         return;
     }
     if (delegated) printf("  delegates %zu\n", delegates);
@@ -178,8 +197,10 @@ static int show_checkpoint(const char *path, const ShowArgs *args) {
         config.dump_after = args->program ? "build" : NULL;
         config.dump = cli_write;
         status = ferry_export(model, &config, &exported, &error);
-        if (status == FERRY_OK && !args->program)
+        if (status == FERRY_OK && !args->program) {
             show_export(exported, path, "a program", 0, args->json);
+            if (args->json) putchar('\n');
+        }
         ferry_exported_free(exported);
     } else {
         show_model(model, path, args);
@@ -187,6 +208,42 @@ static int show_checkpoint(const char *path, const ShowArgs *args) {
     ferry_model_close(model);
     ferry_plugins_free(plugins);
     return status == FERRY_OK ? 0 : cli_fail(&error);
+}
+
+/* One component, or the only one. */
+static ferry_status show_component(ferry_exported *exported, const char *path, const char *kind,
+                                   const ShowArgs *args, ferry_error *error) {
+    size_t delegates;
+    ferry_status status = ferry_exported_delegates(exported, &delegates, error);
+    if (status != FERRY_OK) return status;
+    if (args->program) return ferry_exported_print(exported, cli_write, NULL, error);
+    show_export(exported, path, kind, delegates, args->json);
+    return FERRY_OK;
+}
+
+static ferry_status show_components(ferry_exported *whole, const char *path, const ShowArgs *args,
+                                    ferry_error *error) {
+    ferry_exported *component;
+    ferry_status status = FERRY_OK;
+    size_t count = ferry_exported_component_count(whole);
+    if (args->component) {
+        status = ferry_exported_component(whole, args->component, &component, error);
+        if (status != FERRY_OK) return status;
+        status = show_component(component, path, args->component, args, error);
+    } else if (count == 1) {
+        status = show_component(ferry_exported_component_at(whole, 0), path, "an export", args,
+                                error);
+    }
+    bool all = !args->component && count > 1, list = all && args->json && !args->program;
+    if (list) printf("{\"kind\": \"export\", \"components\": [");
+    for (size_t i = 0; all && status == FERRY_OK && i < count; i++) {
+        component = ferry_exported_component_at(whole, i);
+        if (list && i) printf(",\n ");
+        status = show_component(component, path, ferry_exported_name(component), args, error);
+    }
+    if (list) printf("]}");
+    if (args->json && !args->program) putchar('\n');
+    return status;
 }
 
 static int run_show(int argc, char **argv) {
@@ -197,6 +254,8 @@ static int run_show(int argc, char **argv) {
         {0, "program", NULL, OPTION_FLAG, &args.program,
          "print the program: that of an export, or the one that a checkpoint\n"
          "of a native model type is exported from"},
+        {0, "component", "NAME", OPTION_STRING, &args.component,
+         "show this one of an export with several; default: all of them"},
         OPTION_PLUGIN(&args.plugins),
         {0, "json", NULL, OPTION_FLAG, &args.json, "print JSON"},
     };
@@ -205,12 +264,7 @@ static int run_show(int argc, char **argv) {
     ferry_exported *exported;
     ferry_error error;
     if (ferry_exported_load(path, &exported, &error) != FERRY_OK) return cli_fail(&error);
-    size_t delegates;
-    ferry_status status = ferry_exported_delegates(exported, &delegates, &error);
-    if (status == FERRY_OK && args.program)
-        status = ferry_exported_print(exported, cli_write, NULL, &error);
-    else if (status == FERRY_OK)
-        show_export(exported, path, "an export", delegates, args.json);
+    ferry_status status = show_components(exported, path, &args, &error);
     ferry_exported_free(exported);
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }

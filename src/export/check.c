@@ -81,28 +81,21 @@ static void compare_all(Check *check, const char *runtime, const char *inputs,
 
 /* ---- oracles ---- */
 
-/* The task of a class name: "BertForMaskedLM" ends in "ForMaskedLM". */
-static bool task_of_architecture(const char *name, Task *out) {
-    size_t length = strlen(name), best = 0;
-    for (int task = 0; task < TASK_COUNT; task++) {
-        const char *suffix = task_suffix((Task)task);
-        size_t end = strlen(suffix);
-        if (end <= best || end > length || strcmp(name + length - end, suffix) != 0) continue;
-        *out = (Task)task;
-        best = end;
-    }
-    if (length >= 11 && strcmp(name + length - 11, "LMHeadModel") == 0) *out = TASK_CAUSAL_LM;
-    return best > 0;
-}
-
 /* The checkpoint's own program, before any pass, in the reference runtime. */
 static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     InputRequest requests[64];
     Checkpoint *checkpoint = NULL;
     const Manifest *manifest = &check->exported->manifest;
     size_t count = ferry_tensors_count(inputs);
-    ModelRequest request = {.dtype = ferry_dtype_parse(manifest->dtype), .use_cache = true};
-    request.has_task = task_of_architecture(manifest->architecture, &request.task);
+    ModelRequest request = {.architecture = manifest->architecture,
+                            .dtype = ferry_dtype_parse(manifest->dtype),
+                            .use_cache = true};
+    if (strcmp(manifest->component, "model") != 0) {
+        return error_set(check->error, FERRY_UNSUPPORTED, check->config->against,
+                         "the component \"%s\" cannot be compared with a checkpoint: give recorded "
+                         "outputs, or nothing",
+                         manifest->component);
+    }
     if (count > 64)
         return error_set(check->error, FERRY_UNSUPPORTED, "inputs", "more than 64 inputs");
     for (size_t i = 0; i < count; i++) {
@@ -127,7 +120,7 @@ static ferry_status ask_checkpoint(Check *check, const ferry_tensors *inputs, fe
 
 static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_tensors **out) {
     const char *against = check->config->against;
-    if (against && path_is_directory(against)) return ask_checkpoint(check, inputs, out);
+    if (against && checkpoint_probe(against)) return ask_checkpoint(check, inputs, out);
     if (against) return ferry_tensors_load(against, out, check->error);
     ferry_run_config run;
     ferry_run_config_init(&run);
@@ -139,7 +132,7 @@ static ferry_status ask_oracle(Check *check, const ferry_tensors *inputs, ferry_
 static const char *name_oracle(const Check *check) {
     const char *against = check->config->against;
     if (!against) return "the reference runtime on the same program";
-    return path_is_directory(against) ? "the checkpoint in the reference runtime" : against;
+    return checkpoint_probe(against) ? "the checkpoint in the reference runtime" : against;
 }
 
 /* ---- runtimes ---- */
@@ -196,7 +189,7 @@ static ferry_status check_all(Check *check) {
     ferry_tensors *inputs = NULL;
     ferry_status status = FERRY_OK;
     bool given = check->config->inputs != NULL;
-    if (check->config->against && !path_is_directory(check->config->against) && !given) {
+    if (check->config->against && !checkpoint_probe(check->config->against) && !given) {
         return error_set(
             check->error, FERRY_INVALID_ARGUMENT, check->config->against,
             "recorded outputs need the inputs that they were recorded with: give --inputs");
@@ -215,16 +208,27 @@ static ferry_status check_all(Check *check) {
     return status;
 }
 
+static ferry_status check_components(Check *check, ferry_exported *whole) {
+    const char *wanted = check->config->component;
+    if (wanted) TRY(ferry_exported_component(whole, wanted, &check->exported, check->error));
+    for (size_t i = 0; (check->exported = ferry_exported_component_at(whole, i)); i++) {
+        if (wanted && strcmp(wanted, ferry_exported_name(check->exported)) != 0) continue;
+        TRY(check_all(check));
+    }
+    return FERRY_OK;
+}
+
 ferry_status ferry_check(const char *directory, const ferry_check_config *config,
                          ferry_error *error) {
     error_clear(error);
     Check check = {.config = config, .error = error};
-    TRY(ferry_exported_load(directory, &check.exported, error));
+    ferry_exported *whole;
+    TRY(ferry_exported_load(directory, &whole, error));
     check.oracle = name_oracle(&check);
     check.pool = pool_new(config->threads);
-    ferry_status status = check_all(&check);
+    ferry_status status = check_components(&check, whole);
     pool_free(check.pool);
-    ferry_exported_free(check.exported);
+    ferry_exported_free(whole);
     if (status != FERRY_OK) return status;
     if (check.comparisons == 0) {
         return error_set(error, FERRY_RUNTIME_MISSING, directory,

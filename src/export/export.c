@@ -52,11 +52,29 @@ static void record_samples(Program *program, const ferry_tensors *samples) {
     }
 }
 
+static ferry_status not_a_task(Export *ex, const char *name) {
+    Buffer known = {0};
+    for (int task = 0; task < TASK_COUNT; task++)
+        buffer_format(&known, "%s%s", task ? ", " : "", task_name((Task)task));
+    ferry_status status = error_set(ex->error, FERRY_INVALID_ARGUMENT, "task",
+                                    "\"%s\" is not a task (expected one of %s)", name,
+                                    known.failed ? "" : buffer_string(&known));
+    buffer_free(&known);
+    return status;
+}
+
 /* A checkpoint: the family builds the program that the configuration asks for. */
 static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     const ferry_export_config *config = ex->config;
     ModelRequest request = {.dtype = choose_dtype(ex, config->dtype, checkpoint_dtype(checkpoint)),
                             .use_cache = !config->no_cache,
+                            .default_inputs =
+                                !config->inputs || ferry_tensors_count(config->inputs) == 0,
+                            .component = config->component,
+                            .static_cache = config->static_cache,
+                            .multi_token = config->multi_token_decode,
+                            .keeps_cache =
+                                !strcmp(config->target, "openvino") && !config->stateless,
                             .ignored_keys = config->ignored_config_keys,
                             .ignored_key_count = config->ignored_config_key_count,
                             .note = config->note,
@@ -64,11 +82,7 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
     if (config->task) {
         request.has_task = task_parse(config->task, &request.task);
         if (!request.has_task) {
-            return error_set(ex->error, FERRY_INVALID_ARGUMENT, "task",
-                             "\"%s\" is not a task (expected feature-extraction, text-generation, "
-                             "fill-mask, text-classification, token-classification or "
-                             "question-answering)",
-                             config->task);
+            return not_a_task(ex, config->task);
         }
     }
     InputRequest *inputs;
@@ -84,6 +98,8 @@ static ferry_status build_pt2(Export *ex, Pt2 *pt2) {
     const ferry_export_config *config = ex->config;
     bool bounded = strcmp(config->target, "executorch") == 0; /* memory is planned for bounds */
     const char *option = config->task                         ? "task"
+                         : config->static_cache               ? "static-cache"
+                         : config->multi_token_decode         ? "multi-token-decode"
                          : config->dtype                      ? "dtype"
                          : config->inputs                     ? "inputs"
                          : config->dynamic_shapes && !bounded ? "dynamic-shapes"
@@ -214,6 +230,7 @@ static ferry_status check_backend(const ferry_export_config *config, ferry_error
         const char *option = backend                     ? "backend"
                              : config->unplanned_inputs  ? "no-alloc-graph-input"
                              : config->unplanned_outputs ? "no-alloc-graph-output"
+                             : config->unplanned_buffers ? "no-alloc-mutable-buffers"
                                                          : NULL;
         if (!option) return FERRY_OK;
         return error_set(error, FERRY_UNSUPPORTED, option,
@@ -236,6 +253,29 @@ static ferry_status check_backend(const ferry_export_config *config, ferry_error
                      "\"%s\" is not an ExecuTorch backend (expected xnnpack, portable, mlx or "
                      "cuda)",
                      backend);
+}
+
+static ferry_status check_component(const ferry_export_config *config, ferry_error *error) {
+    if (!config->component && (config->static_cache || config->multi_token_decode)) {
+        return error_set(error, FERRY_INVALID_ARGUMENT,
+                         config->static_cache ? "static-cache" : "multi-token-decode",
+                         "only the components of a generation split have a cache that comes in: "
+                         "ask for the split, or for one of its components");
+    }
+    if (config->component && config->inputs) {
+        return error_set(error, FERRY_UNSUPPORTED, "inputs",
+                         "what a component takes is given: set sizes with dynamic shapes");
+    }
+    if (config->component && config->no_cache) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, "no-cache",
+                         "the components of a generation split hand each other a cache");
+    }
+    if (config->static_cache < 0 || config->static_cache > 1 << 30) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, "static-cache",
+                         "expected a length of 1 to %d, found %lld", 1 << 30,
+                         (long long)config->static_cache);
+    }
+    return FERRY_OK;
 }
 
 static ferry_status check_config(const ferry_export_config *config, ferry_error *error) {
@@ -266,6 +306,7 @@ static ferry_status check_config(const ferry_export_config *config, ferry_error 
             error, FERRY_UNSUPPORTED, config->structure ? "structure" : "deferred asserts",
             "a %s model has no such thing: these are options of dynamo", config->target);
     }
+    TRY(check_component(config, error));
     TRY(check_backend(config, error));
     if (config->opset && (config->opset < ONNX_MIN_OPSET || config->opset > ONNX_MAX_OPSET)) {
         return error_set(error, FERRY_INVALID_ARGUMENT, "opset", "expected %d to %d, found %d",
@@ -295,6 +336,7 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     error_clear(error);
     *out = NULL;
     TRY(check_config(config, error));
+    TRY(model_component(model, config->component, &model, error));
     ferry_exported *exported = calloc(1, sizeof *exported);
     if (!exported) return error_memory(error, "export", sizeof *exported);
     exported->model = model;
@@ -325,6 +367,7 @@ ferry_status ferry_export(ferry_model *model, const ferry_export_config *config,
     if (config->backend) {
         exported->config.backend = arena_string(&exported->manifest.arena, config->backend);
     }
+    exported->config.component = exported->manifest.component;
     exported->config.task = exported->config.dynamic_shapes = exported->config.dump_after = NULL;
     exported->config.ignored_config_keys = NULL;
     if (status == FERRY_OK)

@@ -33,6 +33,22 @@ static ferry_status load_pt2(ferry_exported *exported, const char *path, ferry_e
     return manifest_of_pt2(&exported->manifest, exported->program, base, error);
 }
 
+/* Make the components of a directory that holds several. */
+static ferry_status load_components(ferry_exported *exported, ferry_error *error) {
+    size_t count = json_object_size(json_object_get(exported->manifest.json, "components"));
+    if (count < 2) return FERRY_OK;
+    exported->components = ARENA_ARRAY(&exported->manifest.arena, ferry_exported *, count);
+    if (!exported->components) return error_memory(error, exported->directory, 0);
+    for (size_t i = 0; i < count; i++) {
+        ferry_exported *component = calloc(1, sizeof *component);
+        if (!component) return error_memory(error, exported->directory, sizeof *component);
+        exported->components[exported->component_count++] = component;
+        component->directory = exported->directory;
+        TRY(manifest_component(&exported->manifest, i, &component->manifest, error));
+    }
+    return FERRY_OK;
+}
+
 ferry_status ferry_exported_load(const char *directory, ferry_exported **out, ferry_error *error) {
     error_clear(error);
     *out = NULL;
@@ -44,6 +60,7 @@ ferry_status ferry_exported_load(const char *directory, ferry_exported **out, fe
     } else {
         status = manifest_read(&exported->manifest, directory, error);
         exported->directory = arena_string(&exported->manifest.arena, directory);
+        if (status == FERRY_OK) status = load_components(exported, error);
     }
     if (status == FERRY_OK)
         *out = exported;
@@ -54,6 +71,9 @@ ferry_status ferry_exported_load(const char *directory, ferry_exported **out, fe
 
 void ferry_exported_free(ferry_exported *exported) {
     if (!exported) return;
+    for (size_t i = 0; i < exported->component_count; i++) {
+        ferry_exported_free(exported->components[i]);
+    }
     onnxruntime_close(exported->session);
     onnxruntime_unload(exported->runtime);
     openvino_close(exported->openvino_session);
@@ -102,6 +122,8 @@ static ferry_status read_program(ferry_exported *exported, Program *program, fer
 
 ferry_status exported_program(ferry_exported *exported, ferry_error *error) {
     if (exported->program) return FERRY_OK;
+    ferry_exported *single;
+    TRY(ferry_exported_component(exported, NULL, &single, error));
     Program *program = program_new();
     if (!program) return error_memory(error, exported->directory, sizeof *program);
     ferry_status status = read_program(exported, program, error);
@@ -115,6 +137,43 @@ ferry_status exported_program(ferry_exported *exported, ferry_error *error) {
 }
 
 /* ---- describing ---- */
+
+size_t ferry_exported_component_count(const ferry_exported *exported) {
+    return exported->component_count ? exported->component_count : 1;
+}
+
+ferry_exported *ferry_exported_component_at(ferry_exported *exported, size_t index) {
+    if (exported->component_count == 0) return index == 0 ? exported : NULL;
+    return index < exported->component_count ? exported->components[index] : NULL;
+}
+
+ferry_status ferry_exported_component(ferry_exported *exported, const char *name,
+                                      ferry_exported **out, ferry_error *error) {
+    Buffer names = {0};
+    size_t count = ferry_exported_component_count(exported);
+    for (size_t i = 0; i < count; i++) {
+        *out = ferry_exported_component_at(exported, i);
+        if (name ? strcmp((*out)->manifest.component, name) == 0 : count == 1) return FERRY_OK;
+    }
+    *out = NULL;
+    for (size_t i = 0; i < count; i++) {
+        buffer_format(&names, "%s%s", i ? ", " : "",
+                      ferry_exported_component_at(exported, i)->manifest.component);
+    }
+    ferry_status status =
+        name ? error_set(error, FERRY_NOT_FOUND, exported->directory,
+                         "the export has no component \"%s\": it has %s", name,
+                         buffer_string(&names))
+             : error_set(error, FERRY_INVALID_ARGUMENT, exported->directory,
+                         "the export has %zu components, which run one by one: choose one of %s",
+                         count, buffer_string(&names));
+    buffer_free(&names);
+    return status;
+}
+
+const char *ferry_exported_name(const ferry_exported *exported) {
+    return exported->manifest.component;
+}
 
 size_t ferry_exported_input_count(const ferry_exported *exported) {
     return exported->manifest.input_count;

@@ -42,6 +42,7 @@ bool ferry_op_at(const ferry_plugins *plugins, size_t index, ferry_op *out) {
                       .onnx = onnx_lowering(registry, op) != NULL,
                       .openvino = openvino_supports(op),
                       .executorch = executorch_supports(op),
+                      .mlx = executorch_delegates_op(executorch_backend("mlx"), op),
                       .decomposes = registry_find(registry, EXTENSION_DECOMPOSITION, op_name(op))};
     registry_free(&builtin);
     return true;

@@ -2,7 +2,7 @@
  *
  *   samples, not dynamic    the samples' names, dtypes and sizes
  *   samples, dynamic        the samples' names and dtypes; every size symbolic
- *   neither                 input_ids and attention_mask, every size symbolic
+ *   neither                 the inputs that the family has by default, every size symbolic
  *   dynamic_shapes          on top of any of these: names, bounds and fixed sizes per input
  *
  * dynamic_shapes := input (";" input)*          input := NAME "=" size ("," size)*
@@ -161,10 +161,6 @@ ferry_status inputs_resolve(const ferry_export_config *config, Program *program,
     size_t samples = config->inputs ? ferry_tensors_count(config->inputs) : 0;
     for (size_t i = 0; i < samples; i++) {
         TRY(add_sample(&in, ferry_tensors_at(config->inputs, i)));
-    }
-    if (samples == 0) {
-        request(&in, "input_ids");
-        request(&in, "attention_mask");
     }
     if (config->dynamic_shapes) {
         Spec spec = {&in, config->dynamic_shapes, config->dynamic_shapes};

@@ -45,6 +45,17 @@ static json_t *describe_input(const Value *value) {
                      ferry_dtype_name(value->dtype));
 }
 
+/* May the output be computed in the memory of the input of its name? When it is nothing but that, or that with
+ * some rows replaced, and nothing else reads what they were before. */
+static bool is_in_place(const Port *port, const uint32_t *uses) {
+    const Node *node = port->value->producer;
+    if (port->value->kind == VALUE_INPUT) return true; /* handed through */
+    if (!port->writes || !node || (node->op != OP_INDEX_COPY && node->op != OP_INDEX_PUT)) {
+        return false;
+    }
+    return node->args[0].tensor == port->writes && uses[port->writes->id] == 1;
+}
+
 static json_t *describe_port(const char *name, const Value *value, const char *writes) {
     json_t *shape = json_array();
     for (uint32_t d = 0; d < value->rank; d++) {
@@ -83,7 +94,8 @@ static json_t *describe_config(const Program *program, const ExportTarget *targe
                             json_string(config->backend ? config->backend : "xnnpack"));
         json_object_set_new(fields, "alloc_graph_input", json_boolean(!config->unplanned_inputs));
         json_object_set_new(fields, "alloc_graph_output", json_boolean(!config->unplanned_outputs));
-        json_object_set_new(fields, "alloc_mutable_buffers", json_true());
+        json_object_set_new(fields, "alloc_mutable_buffers",
+                            json_boolean(!config->unplanned_buffers));
     }
     json_object_set_new(fields, "prefer_deferred_runtime_asserts_over_guards",
                         json_boolean(config->deferred_asserts));
@@ -138,6 +150,8 @@ static json_t *describe_constants(const ConstantLeaves *constants) {
 static json_t *describe_ferry(Program *program, const ExportTarget *target,
                               const ferry_export_config *config) {
     json_t *inputs = json_array(), *outputs = json_array();
+    Arena scratch = {0};
+    const uint32_t *uses = program_uses(program, &scratch);
     for (size_t i = 0; i < program->inputs.count; i++) {
         json_array_append_new(inputs, describe_port(target->input_name(program, i),
                                                     program->inputs.items[i].value, NULL));
@@ -145,9 +159,11 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
     for (size_t i = 0; i < program->outputs.count; i++) {
         const Port *port = &program->outputs.items[i];
         const char *writes = port->writes ? place_name(program, target, port->writes) : NULL;
-        json_array_append_new(outputs,
-                              describe_port(target->output_name(program, i), port->value, writes));
+        json_t *entry = describe_port(target->output_name(program, i), port->value, writes);
+        if (uses && is_in_place(port, uses)) json_object_set_new(entry, "in_place", json_true());
+        json_array_append_new(outputs, entry);
     }
+    arena_free(&scratch);
     bool link = config->weights == FERRY_WEIGHTS_LINK;
     json_t *description =
         json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "model_type", program->model_type, "weights",
@@ -155,6 +171,9 @@ static json_t *describe_ferry(Program *program, const ExportTarget *target,
                   describe_ranges(program), "inputs", inputs, "outputs", outputs);
     if (program->states.count) {
         json_object_set_new(description, "states", describe_states(program));
+    }
+    if (config->static_cache) {
+        json_object_set_new(description, "static_cache", json_integer(config->static_cache));
     }
     if (strcmp(target->name, "executorch") == 0) {
         json_object_set_new(description, "constants",
@@ -201,12 +220,13 @@ static json_t *describe_leaf(Cursor *cursor, const char *key) {
     return json_pack("{s:s}", "container", kinds[kind]);
 }
 
-/* A nested keyword: its entries when it is a dict, else the name of its class. */
+/* A nested keyword: its entries when it is a dict or a ModelOutput, else the name of its class. */
 static json_t *describe_keyword(Cursor *cursor, const Tree *tree, const char *key) {
+    static const char outputs[] = "transformers.modeling_outputs.";
     if (!tree->type) return describe_leaf(cursor, key);
     const char *name = tree->type + strlen(tree->type);
     while (name > tree->type && name[-1] != '.' && name[-1] != ':') name--;
-    if (strcmp(tree->type, "builtins.dict") != 0) {
+    if (strcmp(tree->type, "builtins.dict") && strncmp(tree->type, outputs, sizeof outputs - 1)) {
         skip_leaves(cursor, tree_leaves(tree));
         return json_pack("{s:s}", "container", name);
     }
@@ -284,7 +304,8 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
         *port = (ferry_port){.name = name,
                              .dtype = ferry_dtype_parse(dtype),
                              .rank = json_array_size(shape),
-                             .writes = json_string_value(json_object_get(entry, "writes"))};
+                             .writes = json_string_value(json_object_get(entry, "writes")),
+                             .in_place = json_is_true(json_object_get(entry, "in_place"))};
         for (size_t d = 0; d < port->rank; d++) {
             const char *size = json_string_value(json_array_get(shape, d));
             port->shape[d] = size ? size : "?";
@@ -294,29 +315,33 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
     return FERRY_OK;
 }
 
-/* Take the fields that the rest of ferry uses out of the document. */
-static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *error) {
-    json_t *components = json_object_get(manifest->json, "components");
-    json_t *component = json_object_get(components, "model");
-    if (!component && json_object_size(components) == 1) {
-        component = json_object_iter_value(json_object_iter(components));
+/* Does one of these ports count the entries of a static cache? */
+static bool has_counter(const json_t *ports) {
+    size_t i;
+    json_t *port;
+    json_array_foreach(ports, i, port) {
+        const char *name = json_string_value(json_object_get(port, "name"));
+        if (name && strstr(name, "cumulative_length")) return true;
     }
-    if (!component) {
-        return error_set(
-            error, FERRY_UNSUPPORTED, path,
-            "expected one component, found %zu: exports with several components cannot "
-            "be run as one",
-            json_object_size(components));
-    }
+    return false;
+}
+
+/* Take the fields that the rest of ferry uses out of a component's entry. */
+static ferry_status adopt_component(Manifest *manifest, const char *path, const char *name,
+                                    json_t *component, ferry_error *error) {
     json_t *metadata = json_object_get(component, "metadata");
     json_t *own = json_object_get(metadata, "ferry");
+    manifest->component = name;
     manifest->ranges = json_object_get(own, "ranges");
-    manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
+    manifest->static_cache = json_integer_value(json_object_get(own, "static_cache"));
+    manifest->stateful = json_array_size(json_object_get(own, "states")) > 0;
+    manifest->counted = has_counter(json_object_get(own, "inputs")) ||
+                        has_counter(json_object_get(own, "states"));
+    const char *model_type = json_string_value(json_object_get(own, "model_type"));
+    manifest->traced = !model_type || strcmp(model_type, "torch.export") == 0;
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
     manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));
-    if (!manifest->format)
-        return bad_manifest(path, "\"export_format\" to be a string", NULL, error);
     if (!manifest->file || !path_is_contained(manifest->file)) {
         return bad_manifest(path, "\"file\" to name a file inside the directory",
                             json_object_get(component, "file"), error);
@@ -329,11 +354,58 @@ static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *err
                       &manifest->output_count, error);
 }
 
+/* And out of the document: of several components, what they share. */
+static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *error) {
+    json_t *components = json_object_get(manifest->json, "components");
+    manifest->format = json_string_value(json_object_get(manifest->json, "export_format"));
+    if (!manifest->format)
+        return bad_manifest(path, "\"export_format\" to be a string",
+                            json_object_get(manifest->json, "export_format"), error);
+    if (json_object_size(components) == 0)
+        return bad_manifest(path, "\"components\" to be an object with an entry", components,
+                            error);
+    void *first = json_object_iter(components);
+    const char *name = json_object_iter_key(first);
+    TRY(adopt_component(manifest, path, name, json_object_iter_value(first), error));
+    if (json_object_size(components) == 1) return FERRY_OK;
+    manifest->component = manifest->file = NULL;
+    manifest->input_count = manifest->output_count = 0;
+    return FERRY_OK;
+}
+
+ferry_status manifest_component(const Manifest *all, size_t index, Manifest *out,
+                                ferry_error *error) {
+    void *entry = json_object_iter(json_object_get(all->json, "components"));
+    for (size_t i = 0; i < index && entry; i++) {
+        entry = json_object_iter_next(json_object_get(all->json, "components"), entry);
+    }
+    if (!entry) return FERRY_NOT_FOUND;
+    out->json = json_incref(all->json);
+    out->format = all->format;
+    return adopt_component(out, "export.json", json_object_iter_key(entry),
+                           json_object_iter_value(entry), error);
+}
+
 ferry_status manifest_make(Manifest *manifest, Program *program, const ExportTarget *target,
                            const ferry_export_config *config, ferry_error *error) {
+    const char *name = config->component ? config->component : "model";
+    const char *file =
+        arena_format(&manifest->arena, "%s%s%s", target->prefix, name, target->suffix);
     manifest->json = json_pack("{s:i, s:s, s:{s:{s:s, s:o}}}", "schema_version", SCHEMA_VERSION,
-                               "export_format", target->name, "components", "model", "file",
-                               target->file, "metadata", describe_program(program, target, config));
+                               "export_format", target->name, "components", name, "file", file,
+                               "metadata", describe_program(program, target, config));
+    if (!manifest->json) return error_memory(error, "export.json", 0);
+    return adopt(manifest, "export.json", error);
+}
+
+ferry_status manifest_join(Manifest *manifest, ferry_exported *const *components, size_t count,
+                           ferry_error *error) {
+    json_t *all = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_update(all, json_object_get(components[i]->manifest.json, "components"));
+    }
+    manifest->json = json_pack("{s:i, s:s, s:o}", "schema_version", SCHEMA_VERSION, "export_format",
+                               components[0]->manifest.format, "components", all);
     if (!manifest->json) return error_memory(error, "export.json", 0);
     return adopt(manifest, "export.json", error);
 }

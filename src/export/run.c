@@ -1,7 +1,7 @@
-/* Running exports: which runtime takes which format, and inputs and outputs by the model's own names. */
+/* Running exports: inputs and outputs by the model's own names. */
 #include "base/error.h"
-#include "export/export.h"
-#include "run/reference.h"
+#include "export/runner.h"
+#include "format/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,164 +11,15 @@ void ferry_run_config_init(ferry_run_config *config) {
     *config = (ferry_run_config){.size = sizeof *config};
 }
 
-/* ---- the runtimes ---- */
-
-typedef struct Runner {
-    const char *name;
-    const char *format; /* of the exports that it takes; NULL: all that can be read */
-    ferry_status (*open)(ferry_exported *exported, const ferry_run_config *config,
-                         ferry_error *error);
-    size_t (*input_count)(const ferry_exported *exported);
-    const char *(*input_name)(const ferry_exported *exported, size_t index);
-    ferry_status (*run)(ferry_exported *exported, const ferry_tensors *inputs,
-                        ferry_tensors **outputs, ferry_error *error);
-} Runner;
-
-static ferry_status saved_path(ferry_exported *exported, const char **out, ferry_error *error) {
-    if (!exported->directory) {
-        return error_set(error, FERRY_INVALID_ARGUMENT, exported->manifest.format,
-                         "save the export before running it in another runtime than the built-in "
-                         "one");
-    }
-    *out = path_join(&exported->manifest.arena, exported->directory, exported->manifest.file);
-    return FERRY_OK;
-}
-
-static ferry_status open_onnxruntime(ferry_exported *exported, const ferry_run_config *config,
-                                     ferry_error *error) {
-    const char *path;
-    if (exported->session) return FERRY_OK;
-    TRY(saved_path(exported, &path, error));
-    if (!exported->runtime) TRY(onnxruntime_load(config->library, &exported->runtime, error));
-    return onnxruntime_open(exported->runtime, path, config->threads, &exported->session, error);
-}
-
-static size_t count_onnxruntime(const ferry_exported *exported) {
-    return onnxruntime_input_count(exported->session);
-}
-
-static const char *name_onnxruntime(const ferry_exported *exported, size_t index) {
-    return onnxruntime_input_name(exported->session, index);
-}
-
-static ferry_status run_onnxruntime(ferry_exported *exported, const ferry_tensors *inputs,
-                                    ferry_tensors **outputs, ferry_error *error) {
-    return onnxruntime_run(exported->session, inputs, outputs, error);
-}
-
-static ferry_status open_openvino(ferry_exported *exported, const ferry_run_config *config,
-                                  ferry_error *error) {
-    const char *path, *dtype = exported->manifest.dtype;
-    if (exported->openvino_session) return FERRY_OK;
-    TRY(saved_path(exported, &path, error));
-    if (!exported->openvino) TRY(openvino_load(config->library, &exported->openvino, error));
-    bool exact = strcmp(dtype, "float32") == 0 || strcmp(dtype, "float64") == 0;
-    OpenVinoOptions options = {
-        .device = config->device, .exact = exact, .threads = config->threads};
-    return openvino_open(exported->openvino, path, &options, &exported->openvino_session, error);
-}
-
-static size_t count_openvino(const ferry_exported *exported) {
-    return openvino_input_count(exported->openvino_session);
-}
-
-static const char *name_openvino(const ferry_exported *exported, size_t index) {
-    return openvino_input_name(exported->openvino_session, index);
-}
-
-static ferry_status run_openvino(ferry_exported *exported, const ferry_tensors *inputs,
-                                 ferry_tensors **outputs, ferry_error *error) {
-    return openvino_run(exported->openvino_session, inputs, outputs, error);
-}
-
-/* ExecuTorch does not survive a kernel that is called with arguments of other kinds: the program is read
- * first, and the runtime gets it when it is sound, or is more than ferry understands. */
-static ferry_status check_executorch(ferry_exported *exported, ferry_error *error) {
-    ferry_error problem = {0};
-    ferry_status status = exported_program(exported, &problem);
-    if (status == FERRY_OK || status == FERRY_UNSUPPORTED) return FERRY_OK;
-    if (error) *error = problem;
-    return status;
-}
-
-static ferry_status open_executorch(ferry_exported *exported, const ferry_run_config *config,
-                                    ferry_error *error) {
-    const char *path;
-    Manifest *manifest = &exported->manifest;
-    size_t inputs = manifest->input_count, outputs = manifest->output_count;
-    if (exported->executorch_session) return FERRY_OK;
-    TRY(saved_path(exported, &path, error));
-    if (!exported->executorch) TRY(executorch_load(config->library, &exported->executorch, error));
-    TRY(check_executorch(exported, error));
-    const char **names = ARENA_ARRAY(&manifest->arena, const char *, inputs + outputs);
-    if (!names) return error_memory(error, path, 0);
-    for (size_t i = 0; i < inputs; i++) names[i] = manifest->inputs[i].name;
-    for (size_t i = 0; i < outputs; i++) names[inputs + i] = manifest->outputs[i].name;
-    const ExecuTorchNames all = {names, names + inputs, inputs, outputs};
-    return executorch_open(exported->executorch, path, &all, config->threads,
-                           &exported->executorch_session, error);
-}
-
-static size_t count_executorch(const ferry_exported *exported) {
-    return exported->manifest.input_count;
-}
-
-static const char *name_executorch(const ferry_exported *exported, size_t index) {
-    return exported->manifest.inputs[index].name;
-}
-
-static ferry_status run_executorch(ferry_exported *exported, const ferry_tensors *inputs,
-                                   ferry_tensors **outputs, ferry_error *error) {
-    return executorch_run(exported->executorch_session, inputs, outputs, error);
-}
-
-static ferry_status open_reference(ferry_exported *exported, const ferry_run_config *config,
-                                   ferry_error *error) {
-    TRY(exported_program(exported, error));
-    if (!exported->pool) exported->pool = pool_new(config->threads);
-    return FERRY_OK;
-}
-
-static size_t count_reference(const ferry_exported *exported) {
-    return exported->program->inputs.count;
-}
-
-static const char *name_reference(const ferry_exported *exported, size_t index) {
-    return exported->program->inputs.items[index].name;
-}
-
-static ferry_status run_reference(ferry_exported *exported, const ferry_tensors *inputs,
-                                  ferry_tensors **outputs, ferry_error *error) {
-    return reference_run(exported->program, inputs, exported->pool, outputs, error);
-}
-
-static const Runner runners[] = {
-    {"onnxruntime", "onnx", open_onnxruntime, count_onnxruntime, name_onnxruntime, run_onnxruntime},
-    {"openvino", "openvino", open_openvino, count_openvino, name_openvino, run_openvino},
-    {"executorch", "executorch", open_executorch, count_executorch, name_executorch,
-     run_executorch},
-    {"reference", NULL, open_reference, count_reference, name_reference, run_reference},
-};
-
-enum { RUNNER_COUNT = sizeof runners / sizeof *runners };
-
-static bool takes(const Runner *runner, const char *format) {
-    return !runner->format || strcmp(runner->format, format) == 0;
-}
-
-bool runtime_takes(const char *runtime, const char *format) {
-    for (size_t i = 0; i < RUNNER_COUNT; i++) {
-        if (strcmp(runners[i].name, runtime) == 0) return takes(&runners[i], format);
-    }
-    return false;
-}
-
 /* ---- names ---- */
 
-/* "input.cache.layers.0.keys" is the keyword "cache.layers.0.keys" where that is an output too. */
-static const char *keyword(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) == 0 ? name + length : name;
+const char *port_keyword(const char *name) {
+    static const char *const prefixes[] = {"input.", "output."};
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], length) == 0) return name + length;
+    }
+    return name;
 }
 
 static ferry_status add_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *from,
@@ -191,7 +42,7 @@ typedef struct Selection {
 
 static const ferry_tensor *find_input(const Selection *selection, const char *name) {
     const ferry_tensor *given = ferry_tensors_find(selection->given, name);
-    return given ? given : ferry_tensors_find(selection->given, keyword(name, "input."));
+    return given ? given : ferry_tensors_find(selection->given, port_keyword(name));
 }
 
 /* A stateful model of OpenVINO takes which earlier sequence each one goes on from; by default, its own. */
@@ -216,12 +67,12 @@ static ferry_status make_inputs(Selection *selection) {
         const char *name = selection->names[i];
         const ferry_tensor *given = find_input(selection, name);
         if (given)
-            TRY(add_copy(selection->made, name, given, selection->error));
+            TRY(tensors_lend(selection->made, name, given, selection->error));
         else if (strcmp(name, "beam_idx") == 0)
             TRY(add_beams(selection, name));
         if (ferry_tensors_find(selection->made, name)) continue;
         return error_set(selection->error, FERRY_INVALID_ARGUMENT, name,
-                         "the input \"%s\" is missing", keyword(name, "input."));
+                         "the input \"%s\" is missing", port_keyword(name));
     }
     return FERRY_OK;
 }
@@ -229,7 +80,7 @@ static ferry_status make_inputs(Selection *selection) {
 static bool is_known(const Selection *selection, const char *name) {
     for (size_t i = 0; i < selection->count; i++) {
         if (strcmp(selection->names[i], name) == 0) return true;
-        if (strcmp(keyword(selection->names[i], "input."), name) == 0) return true;
+        if (strcmp(port_keyword(selection->names[i]), name) == 0) return true;
     }
     return false;
 }
@@ -261,14 +112,14 @@ static ferry_status rename_outputs(ferry_tensors **outputs, ferry_error *error) 
     bool renames = false;
     for (size_t i = 0; i < ferry_tensors_count(*outputs); i++) {
         const char *name = ferry_tensors_at(*outputs, i)->name;
-        renames |= keyword(name, "output.") != name;
+        renames |= port_keyword(name) != name;
     }
     if (!renames) return FERRY_OK;
     ferry_tensors *renamed = ferry_tensors_new();
     ferry_status status = renamed ? FERRY_OK : error_memory(error, "outputs", 0);
     for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(*outputs); i++) {
         const ferry_tensor *output = ferry_tensors_at(*outputs, i);
-        status = add_copy(renamed, keyword(output->name, "output."), output, error);
+        status = add_copy(renamed, port_keyword(output->name), output, error);
     }
     ferry_tensors_free(*outputs);
     *outputs = status == FERRY_OK ? renamed : NULL;
@@ -298,53 +149,20 @@ static ferry_status run_opened(const Runner *runner, ferry_exported *exported,
     return status;
 }
 
-/* The runtime that is made for the format where it is found, else the built-in one. */
-static ferry_status open_default(ferry_exported *exported, const ferry_run_config *config,
-                                 const Runner **out, ferry_error *error) {
-    const char *format = exported->manifest.format;
-    const Runner *reference = &runners[RUNNER_COUNT - 1];
-    for (*out = runners; *out < reference && exported->directory; ++*out) {
-        if (!takes(*out, format)) continue;
-        ferry_error problem = {0};
-        if ((*out)->open(exported, config, &problem) == FERRY_OK) return FERRY_OK;
-        if (problem.status == FERRY_RUNTIME_MISSING) continue;
-        if (error) *error = problem;
-        return problem.status;
-    }
-    *out = reference;
-    return reference->open(exported, config, error);
-}
-
-static ferry_status open_named(ferry_exported *exported, const ferry_run_config *config,
-                               const Runner **out, ferry_error *error) {
-    const char *format = exported->manifest.format;
-    for (*out = runners; *out < runners + RUNNER_COUNT; ++*out) {
-        if (strcmp((*out)->name, config->runtime) != 0) continue;
-        if (takes(*out, format)) return (*out)->open(exported, config, error);
-        return error_set(error, FERRY_UNSUPPORTED, config->runtime,
-                         "%s does not run an export of the format \"%s\": export to %s, or use the "
-                         "reference runtime",
-                         config->runtime, format, (*out)->format);
-    }
-    return error_set(
-        error, FERRY_INVALID_ARGUMENT, "runtime",
-        "\"%s\" is not a runtime (expected onnxruntime, openvino, executorch or reference)",
-        config->runtime);
-}
-
 ferry_status ferry_exported_run(ferry_exported *exported, const ferry_run_config *config,
                                 const ferry_tensors *inputs, ferry_tensors **outputs,
                                 ferry_error *error) {
     const Runner *runner;
     error_clear(error);
     *outputs = NULL;
-    TRY(config->runtime ? open_named(exported, config, &runner, error)
-                        : open_default(exported, config, &runner, error));
+    TRY(ferry_exported_component(exported, NULL, &exported, error));
+    TRY(runner_open(exported, config, &runner, error));
     return run_opened(runner, exported, config, inputs, outputs, error);
 }
 
 ferry_status ferry_exported_reset(ferry_exported *exported, ferry_error *error) {
     error_clear(error);
-    if (!exported->openvino_session) return FERRY_OK;
-    return openvino_reset(exported->openvino_session, error);
+    if (exported->openvino_session) TRY(openvino_reset(exported->openvino_session, error));
+    if (!exported->executorch_session) return FERRY_OK;
+    return executorch_reset(exported->executorch_session, error);
 }

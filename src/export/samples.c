@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "export/export.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,31 +11,75 @@ static uint32_t next_random(uint32_t *state) {
     return *state >> 8;
 }
 
-/* The size behind one entry of a port's shape. */
-static ferry_status sample_size(const Manifest *manifest, const ferry_port *port, size_t d,
-                                int round, int64_t *out, ferry_error *error) {
+/* ---- sizes ---- */
+
+/* So low that no size computed from it is a size. */
+#define UNKNOWN (-((int64_t)1 << 40))
+
+/* The symbols of an export and what they stand for. */
+typedef struct Sizes {
+    const Manifest *manifest;
+    Arena arena;
+    SymTable symbols;
+    int64_t *values; /* by symbol; UNKNOWN: not chosen yet */
+    int round;
+    ferry_error *error;
+} Sizes;
+
+static ferry_status cannot(const Sizes *sizes, const ferry_port *port, size_t d) {
+    return error_set(sizes->error, FERRY_UNSUPPORTED, port->name,
+                     "cannot make up a size for the dimension \"%s\": give --inputs",
+                     port->shape[d]);
+}
+
+/* Choose for every symbol that is a size by itself: 2 and 3 for first sizes, 7 and 11 for others, as far as the
+ * range allows. */
+static ferry_status choose_sizes(Sizes *sizes) {
     static const int64_t wanted[2][2] = {{2, 7}, {3, 11}};
-    const char *text = port->shape[d];
-    if (isdigit((unsigned char)*text)) {
-        *out = strtoll(text, NULL, 10);
-        return FERRY_OK;
+    const Manifest *manifest = sizes->manifest;
+    const char *name;
+    json_t *range;
+    json_object_foreach(manifest->ranges, name, range) {
+        json_t *lower = json_array_get(range, 0), *upper = json_array_get(range, 1);
+        int64_t most = json_is_integer(upper) ? json_integer_value(upper) : SYM_UNBOUNDED;
+        int64_t least = json_integer_value(lower);
+        if (!json_is_integer(lower) || least > most) {
+            return error_set(sizes->error, FERRY_BAD_FORMAT, "export.json",
+                             "\"ranges\": expected two bounds of \"%s\", the lower one first", name);
+        }
+        sym_symbol(&sizes->symbols, name, least, most);
     }
-    json_t *components = json_object_get(manifest->json, "components");
-    json_t *component = json_object_iter_value(json_object_iter(components));
-    json_t *ferry = json_object_get(json_object_get(component, "metadata"), "ferry");
-    json_t *range = json_object_get(json_object_get(ferry, "ranges"), text);
-    if (!range) {
-        return error_set(error, FERRY_UNSUPPORTED, port->name,
-                         "cannot make up a size for the dimension \"%s\": give --inputs", text);
+    size_t count = sizes->symbols.symbols.count;
+    sizes->values = ARENA_ARRAY(&sizes->arena, int64_t, count + 1);
+    if (!sizes->values) return error_memory(sizes->error, "inputs", 0);
+    for (size_t i = 0; i < count; i++) sizes->values[i] = UNKNOWN;
+    for (size_t i = 0; i < manifest->input_count; i++) {
+        const ferry_port *port = &manifest->inputs[i];
+        for (size_t d = 0; d < port->rank; d++) {
+            const Sym *symbol = sym_lookup(&sizes->symbols, port->shape[d]);
+            if (!symbol || sizes->values[symbol->value] != UNKNOWN) continue;
+            int64_t size = wanted[sizes->round][d > 0];
+            if (size < symbol->lower) size = symbol->lower;
+            sizes->values[symbol->value] = size > symbol->upper ? symbol->upper : size;
+        }
     }
-    int64_t lower = json_integer_value(json_array_get(range, 0));
-    json_t *upper = json_array_get(range, 1);
-    *out = wanted[round][d > 0];
-    if (*out < lower) *out = lower;
-    if (json_is_integer(upper) && *out > json_integer_value(upper))
-        *out = json_integer_value(upper);
+    /* What only states have is empty at first. */
+    for (size_t i = 0; manifest->stateful && i < count; i++) {
+        if (sizes->values[i] == UNKNOWN) sizes->values[i] = 0;
+    }
     return FERRY_OK;
 }
+
+static ferry_status sample_size(Sizes *sizes, const ferry_port *port, size_t d, int64_t *out) {
+    const Sym *size;
+    if (sym_parse(&sizes->symbols, port->shape[d], false, &size, NULL) != FERRY_OK ||
+        !sym_evaluate(size, sizes->values, out) || *out < 0) {
+        return cannot(sizes, port, d);
+    }
+    return FERRY_OK;
+}
+
+/* ---- contents ---- */
 
 static void fill_integers(const char *name, ferry_tensor *tensor, int64_t vocabulary) {
     int64_t *values = tensor->data;
@@ -52,7 +95,7 @@ static void fill_integers(const char *name, ferry_tensor *tensor, int64_t vocabu
             values[i] = !(row == 1 && column >= columns - 2 && columns > 2);
         else if (position)
             values[i] = column;
-        else if (type)
+        else if (type || tensor->rank == 0) /* a counter of a cache */
             values[i] = 0;
         else
             values[i] = 3 + (int64_t)(next_random(&state) % (uint32_t)(vocabulary - 3));
@@ -69,6 +112,8 @@ static ferry_status fill(const ferry_port *port, ferry_tensor *tensor, int64_t v
         for (size_t i = 0; i < ferry_tensor_count(tensor); i++) {
             values[i] = (float)next_random(&state) / (float)(1 << 23) - 1;
         }
+    } else if (port->dtype == FERRY_BOOL) {
+        memset(tensor->data, 1, ferry_tensor_count(tensor));
     } else if (port->dtype == FERRY_I32 && strcmp(port->name, "beam_idx") == 0) {
         int32_t *values = tensor->data; /* every row goes on from itself */
         for (size_t i = 0; i < ferry_tensor_count(tensor); i++) values[i] = (int32_t)i;
@@ -91,31 +136,31 @@ static int64_t vocabulary_size(const char *directory, Arena *arena) {
     return size > 3 && size < INT32_MAX ? size : 16;
 }
 
+static ferry_status make_input(Sizes *sizes, const ferry_port *port, int64_t vocabulary,
+                               ferry_tensors *out) {
+    int64_t shape[FERRY_MAX_RANK];
+    ferry_tensor *tensor;
+    for (size_t d = 0; d < port->rank; d++) TRY(sample_size(sizes, port, d, &shape[d]));
+    TRY(ferry_tensors_add(out, port_keyword(port->name), port->dtype, port->rank, shape, &tensor, sizes->error));
+    return fill(port, tensor, vocabulary, sizes->error);
+}
+
 ferry_status samples_make(const ferry_exported *exported, int round, ferry_tensors **out,
                           ferry_error *error) {
     const Manifest *manifest = &exported->manifest;
-    Arena scratch = {0};
-    int64_t vocabulary = vocabulary_size(exported->directory, &scratch);
-    arena_free(&scratch);
-    ferry_status status = FERRY_OK;
+    Sizes sizes = {.manifest = manifest, .round = round, .error = error};
+    sym_table_init(&sizes.symbols, &sizes.arena);
+    int64_t vocabulary = vocabulary_size(exported->directory, &sizes.arena);
     *out = ferry_tensors_new();
-    if (!*out) return error_memory(error, "inputs", 0);
-    if (manifest->input_count == 0) {
+    ferry_status status = *out ? choose_sizes(&sizes) : error_memory(error, "inputs", 0);
+    if (status == FERRY_OK && manifest->input_count == 0) {
         status = error_set(error, FERRY_UNSUPPORTED, exported->directory,
                            "the export does not describe its inputs: give --inputs");
     }
     for (size_t i = 0; i < manifest->input_count && status == FERRY_OK; i++) {
-        const ferry_port *port = &manifest->inputs[i];
-        int64_t shape[FERRY_MAX_RANK];
-        ferry_tensor *tensor;
-        for (size_t d = 0; d < port->rank && status == FERRY_OK; d++) {
-            status = sample_size(manifest, port, d, round, &shape[d], error);
-        }
-        if (status == FERRY_OK) {
-            status =
-                ferry_tensors_add(*out, port->name, port->dtype, port->rank, shape, &tensor, error);
-        }
-        if (status == FERRY_OK) status = fill(port, tensor, vocabulary, error);
+        status = make_input(&sizes, &manifest->inputs[i], vocabulary, *out);
     }
+    sym_table_free(&sizes.symbols);
+    arena_free(&sizes.arena);
     return status;
 }

@@ -4,8 +4,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+const char *save_sibling(Save *save, const char *from, const char *ending) {
+    const char *file = save->exported->manifest.file, *end = from ? strstr(file, from) : NULL;
+    int length = (int)(end ? (size_t)(end - file) : strlen(file));
+    return arena_format(&save->arena, "%.*s%s", length, file, ending);
+}
 
 OutputFile *save_open(Save *save, const char *name, uint64_t size, ferry_status *status) {
     OutputFile *file = &save->files[save->count];
@@ -27,26 +32,6 @@ ferry_status save_link(Save *save, const char *name, const MappedFile *file) {
     return FERRY_OK;
 }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat left, right;
-    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
-           left.st_ino == right.st_ino;
-}
-
-/* Copy a file from beside the source, where there is one, unless it is there already. */
-static ferry_status copy_file(Save *save, const char *name) {
-    const char *from = path_join(&save->arena, save->exported->model->directory, name);
-    const char *to = path_join(&save->arena, save->directory, name);
-    if (!path_exists(from) || same_file(from, to)) return FERRY_OK;
-    MappedFile source;
-    TRY(file_map(from, &save->arena, &source, save->error));
-    ferry_status status;
-    OutputFile *file = save_open(save, name, 0, &status);
-    if (file) status = output_write(file, 0, source.bytes, source.size, save->error);
-    file_unmap(&source);
-    return status;
-}
-
 static ferry_status write_manifest(Save *save) {
     ferry_status status;
     char *text = json_dumps(save->exported->manifest.json, JSON_INDENT(2));
@@ -59,19 +44,37 @@ static ferry_status write_manifest(Save *save) {
     return status;
 }
 
+/* The files of one component; the export's sizes are the sums. */
+static ferry_status write_component(Save *save, ferry_exported *component) {
+    const ferry_export_sizes before = save->sizes;
+    save->exported = component;
+    TRY(component->target->write(save));
+    bool data = save->sizes.weight_bytes > 0 || save->shared.by_start.count > 0;
+    if (!data && strcmp(component->target->name, "onnx") == 0) {
+        const char *name = save_sibling(save, NULL, ".data");
+        save->stale[save->stale_count++] = path_join(&save->arena, save->directory, name);
+    }
+    save->sizes.graph_bytes += before.graph_bytes;
+    save->sizes.weight_bytes += before.weight_bytes;
+    save->sizes.nodes += before.nodes;
+    save->sizes.weights += before.weights;
+    return FERRY_OK;
+}
+
 static ferry_status write_all(Save *save) {
-    TRY(save->exported->target->write(save));
-    TRY(copy_file(save, "config.json"));
-    TRY(copy_file(save, "generation_config.json"));
+    ferry_exported *whole = save->exported;
+    size_t count = whole->component_count;
+    if (count == 0) TRY(write_component(save, whole));
+    for (size_t i = 0; i < count; i++) TRY(write_component(save, whole->components[i]));
+    save->exported = whole;
+    TRY(files_write(save));
     return write_manifest(save);
 }
 
-/* Put every file in its place; drop a data file of an earlier export that nothing refers to now. */
+/* Put every file in its place; drop data files of an earlier export that nothing refers to now. */
 static ferry_status commit_all(Save *save) {
     for (size_t i = 0; i < save->count; i++) TRY(output_commit(&save->files[i], save->error));
-    if (save->sizes.weight_bytes == 0 && strcmp(save->exported->target->name, "onnx") == 0) {
-        unlink(path_join(&save->arena, save->directory, "model.onnx.data"));
-    }
+    for (size_t i = 0; i < save->stale_count; i++) unlink(save->stale[i]);
     return FERRY_OK;
 }
 
@@ -92,8 +95,12 @@ ferry_status ferry_exported_save(ferry_exported *exported, const char *directory
     if (status != FERRY_OK && created) rmdir(directory);
     if (status == FERRY_OK) {
         exported->directory = save.directory;
+        for (size_t i = 0; i < exported->component_count; i++) {
+            exported->components[i]->directory = save.directory;
+        }
         if (sizes) *sizes = save.sizes;
     }
+    shared_free(&save.shared);
     arena_free(&save.arena);
     return status;
 }

@@ -46,13 +46,16 @@ static ferry_status write_onnx(Save *save) {
                            .opset = config->opset,
                            .link = config->weights == FERRY_WEIGHTS_LINK,
                            .directory = save->directory,
-                           .data_name = "model.onnx.data",
+                           .data_name = save_sibling(save, NULL, ".data"),
+                           .shared = &save->shared,
                            .progress_context = (void *)(uintptr_t)config};
     if (config->progress) options.progress = report_progress;
     ferry_status status = FERRY_OK;
     OutputFile *data = NULL;
     uint64_t size = onnx_data_size(exported->program, &options);
-    if (size) data = save_open(save, options.data_name, size, &status);
+    /* Transformers expects the file of a component even if all its weights are another's. */
+    bool others = save->shared.by_start.count > 0;
+    if (size || others) data = save_open(save, options.data_name, size, &status);
     if (status != FERRY_OK) return status;
     OutputFile *model = save_open(save, exported->manifest.file, 0, &status);
     if (!model) return status;
@@ -135,7 +138,7 @@ static ferry_dtype choose_dtype_openvino(const ferry_export_config *config, ferr
 }
 
 static ferry_status write_openvino(Save *save) {
-    static const char bin_name[] = "openvino_model.bin";
+    const char *bin_name = save_sibling(save, ".xml", ".bin");
     ferry_exported *exported = save->exported;
     const ferry_export_config *config = &exported->config;
     OpenvinoOptions options = openvino_options(config);
@@ -171,7 +174,8 @@ static ExecutorchOptions executorch_options(const ferry_export_config *config) {
     const char *backend = config->backend;
     return (ExecutorchOptions){.backend = executorch_backend(backend ? backend : "xnnpack"),
                                .unplanned_inputs = config->unplanned_inputs,
-                               .unplanned_outputs = config->unplanned_outputs};
+                               .unplanned_outputs = config->unplanned_outputs,
+                               .unplanned_states = config->unplanned_buffers};
 }
 
 static ferry_status legalize_executorch(Program *program, const Registry *registry,
@@ -230,14 +234,16 @@ static ferry_status write_executorch(Save *save) {
 
 static const ExportTarget targets[] = {
     {.name = "onnx",
-     .file = "model.onnx",
+     .prefix = "",
+     .suffix = ".onnx",
      .legalize = legalize_onnx,
      .choose_dtype = choose_dtype_onnx,
      .write = write_onnx,
      .input_name = signature_input,
      .output_name = signature_output},
     {.name = "dynamo",
-     .file = "model.pt2",
+     .prefix = "",
+     .suffix = ".pt2",
      .keeps_weights = true,
      .legalize = legalize_dynamo,
      .choose_dtype = choose_dtype_dynamo,
@@ -245,14 +251,16 @@ static const ExportTarget targets[] = {
      .input_name = port_input,
      .output_name = port_output},
     {.name = "openvino",
-     .file = "openvino_model.xml",
+     .prefix = "openvino_",
+     .suffix = ".xml",
      .legalize = legalize_openvino,
      .choose_dtype = choose_dtype_openvino,
      .write = write_openvino,
      .input_name = signature_input,
      .output_name = signature_output},
     {.name = "executorch",
-     .file = "model.pte",
+     .prefix = "",
+     .suffix = ".pte",
      .legalize = legalize_executorch,
      .finish = finish_executorch,
      .choose_dtype = choose_dtype_executorch,

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "format/npz.h"
 #include "format/safetensors.h"
+#include "format/tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ struct ferry_tensors {
     Arena arena;
     VEC(ferry_tensor *) items;
     Map by_name;
+    size_t keepers;            /* collections that keep this one, besides who made it */
+    VEC(ferry_tensors *) kept; /* those that this one keeps */
 };
 
 /* ---- the collection ---- */
@@ -28,11 +31,31 @@ ferry_tensors *ferry_tensors_new(void) {
 }
 
 void ferry_tensors_free(ferry_tensors *tensors) {
-    if (!tensors) return;
+    if (!tensors || tensors->keepers-- > 0) return;
+    for (size_t i = 0; i < tensors->kept.count; i++) ferry_tensors_free(tensors->kept.items[i]);
+    VEC_FREE(&tensors->kept);
     VEC_FREE(&tensors->items);
     map_free(&tensors->by_name);
     arena_free(&tensors->arena);
     free(tensors);
+}
+
+static ferry_status append(ferry_tensors *tensors, const char *name, const ferry_tensor *from,
+                           ferry_tensor **out, ferry_error *error) {
+    if (map_find(&tensors->by_name, name)) {
+        return error_set(error, FERRY_INVALID_ARGUMENT, name, "there is a tensor of this name");
+    }
+    ferry_tensor *tensor = ARENA_NEW(&tensors->arena, ferry_tensor);
+    const char *copy = arena_copy(&tensors->arena, name, strlen(name) + 1);
+    if (!tensor || !copy) return error_memory(error, name, 0);
+    *tensor = *from;
+    tensor->name = copy;
+    VEC_PUSH(&tensors->items, tensor);
+    if (tensors->items.failed) return error_memory(error, name, 0);
+    map_put(&tensors->by_name, copy, tensor);
+    if (tensors->by_name.failed) return error_memory(error, name, 0);
+    if (out) *out = tensor;
+    return FERRY_OK;
 }
 
 ferry_status ferry_tensors_add(ferry_tensors *tensors, const char *name, ferry_dtype dtype,
@@ -47,20 +70,22 @@ ferry_status ferry_tensors_add(ferry_tensors *tensors, const char *name, ferry_d
         return error_set(error, FERRY_INVALID_ARGUMENT, name,
                          "expected a dtype and sizes of 0 or more whose product fits 63 bits");
     }
-    if (map_find(&tensors->by_name, name)) {
-        return error_set(error, FERRY_INVALID_ARGUMENT, name, "there is a tensor of this name");
-    }
-    ferry_tensor *tensor = ARENA_NEW(&tensors->arena, ferry_tensor);
-    const char *copy = arena_copy(&tensors->arena, name, strlen(name) + 1);
-    void *data = arena_alloc(&tensors->arena, bytes);
-    if (!tensor || !copy || !data) return error_memory(error, name, bytes);
-    *tensor = (ferry_tensor){.name = copy, .dtype = dtype, .rank = rank, .data = data};
-    if (rank) memcpy(tensor->shape, shape, rank * sizeof *shape);
-    VEC_PUSH(&tensors->items, tensor);
-    if (tensors->items.failed) return error_memory(error, name, 0);
-    map_put(&tensors->by_name, copy, tensor);
-    if (tensors->by_name.failed) return error_memory(error, name, 0);
-    if (out) *out = tensor;
+    ferry_tensor added = {.dtype = dtype, .rank = rank};
+    added.data = arena_alloc(&tensors->arena, bytes);
+    if (!added.data) return error_memory(error, name, bytes);
+    if (rank) memcpy(added.shape, shape, rank * sizeof *shape);
+    return append(tensors, name, &added, out, error);
+}
+
+ferry_status tensors_lend(ferry_tensors *tensors, const char *name, const ferry_tensor *tensor,
+                          ferry_error *error) {
+    return append(tensors, name, tensor, NULL, error);
+}
+
+ferry_status tensors_keep(ferry_tensors *tensors, ferry_tensors *kept, ferry_error *error) {
+    VEC_PUSH(&tensors->kept, kept);
+    if (tensors->kept.failed) return error_memory(error, "tensors", 0);
+    kept->keepers++;
     return FERRY_OK;
 }
 

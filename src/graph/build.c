@@ -259,6 +259,18 @@ Value *build_linear(Builder *b, Value *x, Value *weight, Value *bias) {
     return OPERATION(b, OP_LINEAR, arg_tensor(x), arg_tensor(weight), arg_tensor(bias));
 }
 
+Value *build_convolution(Builder *b, Value *x, Value *weight, Value *bias, const int64_t *stride,
+                         const int64_t *padding) {
+    static const int64_t zeros[FERRY_MAX_RANK] = {0};
+    int64_t ones[FERRY_MAX_RANK];
+    uint32_t sizes = x->rank > 2 ? x->rank - 2 : 0;
+    for (uint32_t d = 0; d < sizes; d++) ones[d] = 1;
+    return OPERATION(b, OP_CONVOLUTION, arg_tensor(x), arg_tensor(weight), arg_tensor(bias),
+                     arg_ints(b, stride, sizes), arg_ints(b, padding, sizes),
+                     arg_ints(b, ones, sizes), arg_bool(false), arg_ints(b, zeros, sizes),
+                     arg_int(b, 1));
+}
+
 Value *build_matmul(Builder *b, Value *x, Value *y) {
     return build_binary(b, OP_MATMUL, x, y);
 }
@@ -304,8 +316,12 @@ Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t ran
     return value;
 }
 
-void build_output(Builder *b, const char *name, Value *value) {
+void build_write(Builder *b, const char *name, Value *value, Value *writes) {
     if (!build_ok(b)) return;
-    VEC_PUSH(&b->program->outputs,
-             (Port){.name = arena_string(&b->program->arena, name), .value = value});
+    const char *copy = arena_string(&b->program->arena, name);
+    VEC_PUSH(&b->program->outputs, (Port){.name = copy, .value = value, .writes = writes});
+}
+
+void build_output(Builder *b, const char *name, Value *value) {
+    build_write(b, name, value, NULL);
 }

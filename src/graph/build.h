@@ -131,6 +131,10 @@ Value *build_softmax(Builder *b, Value *x, int dim);
 
 Value *build_linear(Builder *b, Value *x, Value *weight, Value *bias);
 Value *build_matmul(Builder *b, Value *x, Value *y);
+/* x [batch, channels, sizes], weight [out, channels, kernel]; `stride` and `padding` have one number per
+ * size; `bias` may be NULL. */
+Value *build_convolution(Builder *b, Value *x, Value *weight, Value *bias, const int64_t *stride,
+                         const int64_t *padding);
 /* Over the last dimension; `weight` and `bias` may be NULL. */
 Value *build_layer_norm(Builder *b, Value *x, Value *weight, Value *bias, double eps);
 Value *build_rms_norm(Builder *b, Value *x, Value *weight, double eps);
@@ -148,5 +152,7 @@ Value *build_rotary(Builder *b, Value *x, Value *cos, Value *sin, bool interleav
 Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape);
 void build_output(Builder *b, const char *name, Value *value);
+/* The same, of what the input or state `writes` (may be NULL) holds after the call. */
+void build_write(Builder *b, const char *name, Value *value, Value *writes);
 
 #endif

@@ -161,6 +161,11 @@ ferry_dtype program_float_dtype(const Program *program);
  * VALUE_CONSTANT. */
 ValueKind value_role(const Value *value);
 
+/* The recipe of a weight that stays what it is; NULL: it is no weight, or a state. */
+static inline const Recipe *value_fixed(const Value *value) {
+    return value->kind == VALUE_STATE ? NULL : value->recipe;
+}
+
 /* Make a weight a state. A constant that is written is a buffer in truth. */
 void value_make_state(Value *weight);
 

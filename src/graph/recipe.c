@@ -44,6 +44,15 @@ const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset,
     return make_source(arena, file, file->bytes + offset, dtype, rank, shape);
 }
 
+const Recipe *recipe_blocks(Arena *arena, const MappedFile *file, uint64_t offset,
+                            const BlockFormat *blocks, uint32_t rank, const int64_t *shape) {
+    const Recipe *plain = make_source(arena, file, file->bytes + offset, FERRY_F32, rank, shape);
+    if (!plain) return NULL;
+    RecipePart part = plain->parts[0];
+    part.blocks = blocks;
+    return make(arena, *plain, &part);
+}
+
 const Recipe *recipe_bytes(Arena *arena, const void *bytes, ferry_dtype dtype, uint32_t rank,
                            const int64_t *shape) {
     return make_source(arena, NULL, bytes, dtype, rank, shape);
@@ -81,6 +90,14 @@ const Recipe *recipe_permute(Arena *arena, const Recipe *recipe, const int64_t *
     return make(arena, result, parts);
 }
 
+/* Let the window begin so many elements later. */
+static void advance(RecipePart *part, int64_t elements) {
+    if (part->blocks)
+        part->start += elements;
+    else
+        part->base += elements * (int64_t)ferry_dtype_size(part->dtype);
+}
+
 bool recipe_part_is_contiguous(const RecipePart *part, uint32_t rank) {
     int64_t stride = 1;
     for (uint32_t d = 0; d < rank; d++) {
@@ -105,33 +122,41 @@ const Recipe *recipe_view(Arena *arena, const Recipe *recipe, uint32_t rank, con
     return make(arena, result, &part);
 }
 
+/* The elements [start, end) along `dim` of a part that begins at `position`; false when it has none. */
+static bool slice_part(const RecipePart *part, uint32_t dim, int64_t start, int64_t end,
+                       int64_t position, RecipePart *out) {
+    int64_t length = part->shape[dim];
+    int64_t from = start > position ? start - position : 0;
+    int64_t to = end - position < length ? end - position : length;
+    if (to <= from) return false;
+    *out = *part;
+    advance(out, from * part->strides[dim]);
+    out->shape[dim] = to - from;
+    return true;
+}
+
 const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t start,
                            int64_t end) {
+    bool along = dim == recipe->dim;
+    int64_t position = 0;
     Recipe result = *recipe;
-    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, recipe->part_count);
-    if (!parts) return NULL;
     result.shape[dim] = end - start;
     result.part_count = 0;
-    int64_t position = 0;
-    if (start == end) { /* one empty part, so that there is a first part to ask */
-        parts[0] = recipe->parts[0];
-        for (uint32_t d = 0; d < recipe->rank; d++) parts[0].shape[d] = result.shape[d];
-        result.part_count = 1;
-        return make(arena, result, parts);
+    /* No more parts than elements: one expert of many is cheap to take. */
+    uint64_t most =
+        along && end - start < recipe->part_count ? (uint64_t)(end - start) : recipe->part_count;
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, most ? most : 1);
+    if (!parts) return NULL;
+    for (uint32_t i = 0; i < recipe->part_count && position < end; i++) {
+        RecipePart part;
+        bool some = slice_part(&recipe->parts[i], dim, start, end, position, &part);
+        if (some) parts[result.part_count++] = part;
+        if (along) position += recipe->parts[i].shape[dim];
     }
-    for (uint32_t i = 0; i < recipe->part_count; i++) {
-        RecipePart part = recipe->parts[i];
-        int64_t from = start, to = end;
-        if (dim == recipe->dim) {
-            int64_t length = part.shape[dim];
-            from = start > position ? start - position : 0;
-            to = end - position < length ? end - position : length;
-            position += length;
-        }
-        if (to <= from) continue;
-        part.base += from * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
-        part.shape[dim] = to - from;
-        parts[result.part_count++] = part;
+    if (result.part_count == 0) { /* one empty part, so that there is a first part to ask */
+        parts[0] = recipe->parts[0];
+        memcpy(parts[0].shape, result.shape, recipe->rank * sizeof *result.shape);
+        result.part_count = 1;
     }
     return make(arena, result, parts);
 }
@@ -149,7 +174,7 @@ static const Recipe *make_part(Arena *arena, const Recipe *recipe, const RecipeP
 const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index) {
     RecipePart part = recipe->parts[0];
     if (recipe->part_count != 1) return NULL;
-    part.base += index * part.strides[dim] * (int64_t)ferry_dtype_size(part.dtype);
+    advance(&part, index * part.strides[dim]);
     for (uint32_t d = dim; d + 1 < recipe->rank; d++) {
         part.shape[d] = part.shape[d + 1];
         part.strides[d] = part.strides[d + 1];
@@ -170,6 +195,39 @@ const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim)
     return make_part(arena, recipe, &part, rank + 1);
 }
 
+const Recipe *recipe_unzip(Arena *arena, const Recipe *recipe, int64_t groups) {
+    if (recipe->part_count != 1) return NULL;
+    Recipe result = *recipe;
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, 2 * (size_t)groups);
+    if (!parts) return NULL;
+    int64_t rows = recipe->shape[0] / groups, step = recipe->parts[0].strides[0];
+    for (int64_t i = 0; i < 2 * groups; i++) {
+        parts[i] = recipe->parts[0];
+        parts[i].shape[0] = rows / 2;
+        parts[i].strides[0] = 2 * step;
+        advance(&parts[i], (i / 2 * rows + i % 2) * step);
+    }
+    result.dim = 0;
+    result.part_count = 2 * (uint32_t)groups;
+    return make(arena, result, parts);
+}
+
+const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count) {
+    RecipePart *parts = ARENA_ARRAY(arena, RecipePart, count);
+    Recipe result = {0};
+    if (!parts || count == 0) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const Recipe *item = items[i] ? recipe_unsqueeze(arena, items[i], 0) : NULL;
+        if (!item || item->parts[0].dtype != items[0]->parts[0].dtype) return NULL;
+        if (i == 0) result = *item;
+        if (item->rank != result.rank || item->dtype != result.dtype) return NULL;
+        if (memcmp(item->shape, result.shape, item->rank * sizeof *item->shape) != 0) return NULL;
+        parts[i] = item->parts[0];
+    }
+    result.shape[0] = result.part_count = count;
+    return make(arena, result, parts);
+}
+
 uint64_t recipe_count(const Recipe *recipe) {
     uint64_t count = 1;
     for (uint32_t d = 0; d < recipe->rank; d++) count *= (uint64_t)recipe->shape[d];
@@ -182,7 +240,8 @@ uint64_t recipe_bytes_size(const Recipe *recipe) {
 
 bool recipe_is_verbatim(const Recipe *recipe, const MappedFile **file, uint64_t *offset) {
     const RecipePart *part = &recipe->parts[0];
-    if (recipe->part_count != 1 || !part->file || part->dtype != recipe->dtype) return false;
+    if (recipe->part_count != 1 || !part->file || part->blocks || part->dtype != recipe->dtype)
+        return false;
     if (!recipe_part_is_contiguous(part, recipe->rank)) return false;
     *file = part->file;
     *offset = (uint64_t)(part->base - part->file->bytes);
@@ -195,6 +254,7 @@ bool recipe_equal(const Recipe *a, const Recipe *b) {
     for (uint32_t i = 0; i < a->part_count; i++) {
         const RecipePart *left = &a->parts[i], *right = &b->parts[i];
         if (left->base != right->base || left->dtype != right->dtype) return false;
+        if (left->blocks != right->blocks || left->start != right->start) return false;
         for (uint32_t d = 0; d < a->rank; d++) {
             if (left->shape[d] != right->shape[d] || left->strides[d] != right->strides[d])
                 return false;

@@ -7,14 +7,19 @@
 #define GRAPH_RECIPE_H
 
 #include "base/arena.h"
+#include "base/block.h"
 #include "base/file.h"
 #include <ferry/dtype.h>
 #include <ferry/tensor.h>
 #include <stdint.h>
 
-/* A window: element [i0, i1, ...] is at base + (i0*strides[0] + i1*strides[1] + ...) elements. */
+/* A window: element [i0, i1, ...] is at base + (i0*strides[0] + i1*strides[1] + ...) elements. Where these are
+ * in quantized blocks, `base` is the first block, and `start` the element in them that the window begins
+ * with. */
 typedef struct RecipePart {
     const unsigned char *base;
+    const BlockFormat *blocks; /* NULL: plain elements */
+    int64_t start;
     const MappedFile *file; /* NULL: plain memory that lives as long as the program */
     ferry_dtype dtype;
     int64_t shape[FERRY_MAX_RANK];
@@ -40,6 +45,10 @@ const Recipe *recipe_file(Arena *arena, const MappedFile *file, uint64_t offset,
 const Recipe *recipe_bytes(Arena *arena, const void *bytes, ferry_dtype dtype, uint32_t rank,
                            const int64_t *shape);
 
+/* The float32 elements of quantized blocks. */
+const Recipe *recipe_blocks(Arena *arena, const MappedFile *file, uint64_t offset,
+                            const BlockFormat *blocks, uint32_t rank, const int64_t *shape);
+
 /* A strided window: element [i, ..] is i*strides[0] + .. elements behind `base`, which lies in `file`
  * (NULL: in memory). The caller has checked that every element is inside. */
 const Recipe *recipe_window(Arena *arena, const MappedFile *file, const void *base,
@@ -58,6 +67,13 @@ const Recipe *recipe_slice(Arena *arena, const Recipe *recipe, uint32_t dim, int
  * have no such form. */
 const Recipe *recipe_select(Arena *arena, const Recipe *recipe, uint32_t dim, int64_t index);
 const Recipe *recipe_unsqueeze(Arena *arena, const Recipe *recipe, uint32_t dim);
+
+/* The rows (along the first dimension) in `groups` groups of equal and even size: of each group first those
+ * with an even number, then those with an odd one. Recipes of several parts have no such form. */
+const Recipe *recipe_unzip(Arena *arena, const Recipe *recipe, int64_t groups);
+
+/* Recipes of one part, one shape and one dtype, one behind the other along a new first dimension. */
+const Recipe *recipe_stack(Arena *arena, const Recipe *const *items, uint32_t count);
 
 uint64_t recipe_count(const Recipe *recipe);
 uint64_t recipe_bytes_size(const Recipe *recipe);

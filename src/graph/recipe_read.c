@@ -1,4 +1,5 @@
-/* Reading recipes: in order where the source is, through tiles where it is transposed. */
+/* Reading recipes: in order where the source is, through tiles where it is transposed. Quantized blocks are
+ * decoded on the way. */
 #include "base/dtype.h"
 #include "base/strided.h"
 #include "graph/recipe.h"
@@ -7,6 +8,7 @@ enum {
     TILE = 64,             /* elements: whole cache lines on both sides for every type */
     CHUNK_BYTES = 1 << 19, /* of the result, which stays in the cache until it is written */
     LARGE_CHUNK = 1 << 22,
+    LARGEST_CHUNK = 1 << 25,
 };
 
 /* Where element `flat` (row-major) of a part is, in elements from its base. */
@@ -20,59 +22,125 @@ static int64_t part_offset(const RecipePart *part, uint32_t rank, uint64_t flat)
     return offset;
 }
 
-/* A block of rows, converted. */
-static void read_rows(const RecipePart *part, const unsigned char *source, int64_t row_step,
-                      int64_t column_step, uint64_t rows, uint64_t columns, ferry_dtype dtype,
-                      unsigned char *out) {
+/* `count` elements that follow each other from element `place` of a part on, converted. */
+static void read_run(const RecipePart *part, int64_t place, uint64_t count, ferry_dtype dtype,
+                     unsigned char *out) {
+    _Alignas(64) float decoded[1024];
+    const size_t most = sizeof decoded / sizeof *decoded;
+    if (!part->blocks) {
+        const unsigned char *source = part->base + place * (int64_t)ferry_dtype_size(part->dtype);
+        dtype_convert(part->dtype, source, dtype, out, count);
+        return;
+    }
+    uint64_t first = (uint64_t)(part->start + place);
+    if (dtype == FERRY_F32 && (uintptr_t)out % _Alignof(float) == 0) {
+        block_decode(part->blocks, part->base, first, count, (float *)out);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i += most) {
+        uint64_t length = count - i < most ? count - i : most;
+        block_decode(part->blocks, part->base, first + i, length, decoded);
+        dtype_convert(FERRY_F32, decoded, dtype, out + i * ferry_dtype_size(dtype), length);
+    }
+}
+
+/* A matrix inside of a part: element [i, j] is at place + i*row_step + j*column_step. */
+typedef struct Window {
+    int64_t place, row_step, column_step;
+} Window;
+
+/* A tile of at most TILE x TILE elements, unconverted, to rows that are `pitch` bytes apart. */
+static void read_tile(const RecipePart *part, const Window *window, uint64_t rows, uint64_t columns,
+                      unsigned char *out, size_t pitch) {
+    _Alignas(64) float decoded[TILE * TILE];
+    int64_t size = (int64_t)ferry_dtype_size(part->dtype);
+    if (!part->blocks) {
+        strided_copy(part->base + window->place * size, window->row_step * size,
+                     window->column_step * size, (size_t)size, rows, columns, out, pitch);
+        return;
+    }
+    uint64_t run = window->row_step == 1 ? rows : 1; /* elements that can be decoded at once */
+    for (uint64_t j = 0; j < columns; j++) {
+        int64_t place = part->start + window->place + (int64_t)j * window->column_step;
+        for (uint64_t i = 0; i < rows; i += run) {
+            block_decode(part->blocks, part->base,
+                         (uint64_t)(place + (int64_t)i * window->row_step), run,
+                         decoded + j * TILE + i);
+        }
+    }
+    strided_copy((unsigned char *)decoded, size, TILE * size, (size_t)size, rows, columns, out,
+                 pitch);
+}
+
+/* A matrix, converted, to rows that are `pitch` bytes apart. */
+static void read_matrix(const RecipePart *part, Window window, uint64_t rows, uint64_t columns,
+                        ferry_dtype dtype, unsigned char *out, size_t pitch) {
     _Alignas(64) unsigned char tile[TILE * TILE * 8];
     size_t from_size = ferry_dtype_size(part->dtype), to_size = ferry_dtype_size(dtype);
+    if (window.column_step == 1) {
+        for (uint64_t i = 0; i < rows; i++)
+            read_run(part, window.place + (int64_t)i * window.row_step, columns, dtype,
+                     out + i * pitch);
+        return;
+    }
     for (uint64_t i = 0; i < rows; i += TILE) {
         uint64_t height = rows - i < TILE ? rows - i : TILE;
         for (uint64_t j = 0; j < columns; j += TILE) {
             uint64_t width = columns - j < TILE ? columns - j : TILE;
-            const unsigned char *corner = source + (int64_t)i * row_step + (int64_t)j * column_step;
-            unsigned char *target = out + (i * columns + j) * to_size;
+            Window corner = window;
+            unsigned char *target = out + i * pitch + j * to_size;
+            corner.place += (int64_t)i * window.row_step + (int64_t)j * window.column_step;
             if (part->dtype == dtype) {
-                strided_copy(corner, row_step, column_step, to_size, height, width, target,
-                             columns * to_size);
+                read_tile(part, &corner, height, width, target, pitch);
                 continue;
             }
-            strided_copy(corner, row_step, column_step, from_size, height, width, tile,
-                         TILE * from_size);
+            read_tile(part, &corner, height, width, tile, TILE * from_size);
             for (uint64_t k = 0; k < height; k++) {
-                dtype_convert(part->dtype, tile + k * TILE * from_size, dtype,
-                              target + k * columns * to_size, width);
+                dtype_convert(part->dtype, tile + k * TILE * from_size, dtype, target + k * pitch,
+                              width);
             }
         }
+    }
+}
+
+/* Whole rows (along the last dimension) of a part, to rows that are `pitch` bytes apart. */
+static void read_rows(const RecipePart *part, uint32_t rank, uint64_t first, uint64_t count,
+                      ferry_dtype dtype, unsigned char *out, size_t pitch) {
+    uint64_t row = (uint64_t)part->shape[rank - 1];
+    uint64_t block = rank > 1 ? (uint64_t)part->shape[rank - 2] : 1; /* rows at row_step */
+    Window window = {.row_step = rank > 1 ? part->strides[rank - 2] : 0,
+                     .column_step = part->strides[rank - 1]};
+    while (count > 0) {
+        uint64_t rows = block - first % block < count ? block - first % block : count;
+        window.place = part_offset(part, rank, first * row);
+        read_matrix(part, window, rows, row, dtype, out, pitch);
+        out += rows * pitch;
+        first += rows;
+        count -= rows;
     }
 }
 
 /* Elements [first, first + count) of one part, row-major within the part, converted. */
 static void part_read(const RecipePart *part, uint32_t rank, ferry_dtype dtype, uint64_t first,
                       uint64_t count, unsigned char *out) {
-    int64_t size = (int64_t)ferry_dtype_size(part->dtype);
     if (recipe_part_is_contiguous(part, rank)) {
-        dtype_convert(part->dtype, part->base + first * (uint64_t)size, dtype, out, count);
+        read_run(part, (int64_t)first, count, dtype, out);
         return;
     }
+    size_t size = ferry_dtype_size(dtype);
     uint64_t row = (uint64_t)part->shape[rank - 1];
-    uint64_t block = rank > 1 ? (uint64_t)part->shape[rank - 2] : 1; /* rows at row_step */
-    int64_t row_step = rank > 1 ? part->strides[rank - 2] * size : 0;
-    int64_t column_step = part->strides[rank - 1] * size;
     while (count > 0) {
-        const unsigned char *source = part->base + part_offset(part, rank, first) * size;
-        uint64_t rows = 1, columns = row - first % row;
-        if (columns > count) columns = count;
-        if (column_step == size) {
-            dtype_convert(part->dtype, source, dtype, out, columns);
-        } else {
-            if (columns == row) rows = block - first / row % block;
-            if (rows > count / columns) rows = count / columns;
-            read_rows(part, source, row_step, column_step, rows, columns, dtype, out);
+        uint64_t done = count / row * row;
+        if (first % row == 0 && done > 0) {
+            read_rows(part, rank, first / row, count / row, dtype, out, row * size);
+        } else { /* the end of a row, or the beginning of one */
+            Window window = {part_offset(part, rank, first), 0, part->strides[rank - 1]};
+            done = row - first % row < count ? row - first % row : count;
+            read_matrix(part, window, 1, done, dtype, out, 0);
         }
-        out += rows * columns * ferry_dtype_size(dtype);
-        first += rows * columns;
-        count -= rows * columns;
+        out += done * size;
+        first += done;
+        count -= done;
     }
 }
 
@@ -112,9 +180,32 @@ static void read_range(const Recipe *recipe, const RecipePart *part, uint64_t fi
     *out += count * ferry_dtype_size(recipe->dtype);
 }
 
+/* Whole rows of a recipe whose parts are beside each other: part by part, so that each is read in tiles. */
+static void read_beside(const Recipe *recipe, uint64_t first, uint64_t count, unsigned char *out) {
+    uint32_t last = recipe->rank - 1;
+    size_t size = ferry_dtype_size(recipe->dtype);
+    for (uint32_t i = 0; i < recipe->part_count; i++) {
+        const RecipePart *part = &recipe->parts[i];
+        read_rows(part, recipe->rank, first, count, recipe->dtype, out,
+                  (size_t)recipe->shape[last] * size);
+        out += (size_t)part->shape[last] * size;
+    }
+}
+
 void recipe_read(const Recipe *recipe, uint64_t first, uint64_t count, void *out) {
     unsigned char *next = out;
-    if (count) each_range(recipe, first, count, read_range, &next);
+    if (count == 0) return;
+    if (recipe->part_count > 1 && recipe->dim + 1 == recipe->rank) {
+        uint64_t row = (uint64_t)recipe->shape[recipe->dim];
+        uint64_t head = (row - first % row) % row, rows = count > head ? (count - head) / row : 0;
+        if (head > count) head = count;
+        each_range(recipe, first, head, read_range, &next);
+        read_beside(recipe, (first + head) / row, rows, next);
+        next += rows * row * ferry_dtype_size(recipe->dtype);
+        first += head + rows * row;
+        count -= head + rows * row;
+    }
+    each_range(recipe, first, count, read_range, &next);
 }
 
 uint64_t recipe_chunk(const Recipe *recipe) {
@@ -127,6 +218,9 @@ uint64_t recipe_chunk(const Recipe *recipe) {
     uint64_t row = (uint64_t)recipe->shape[recipe->rank - 1], rows = row * TILE;
     if (rows <= most) return most / rows * rows;
     if (rows <= LARGE_CHUNK / size) return rows;
+    /* Fewer rows than a group would decode the group again for each chunk. */
+    rows = row * BLOCK_GROUP;
+    if (recipe->parts[0].blocks && rows <= LARGEST_CHUNK / size) return rows;
     return row <= most ? most / row * row : most;
 }
 
@@ -145,10 +239,13 @@ static bool part_is_ordered(const RecipePart *part, uint32_t rank) {
 
 static void forget_span(const RecipePart *part, uint32_t rank, uint64_t first, uint64_t count) {
     if (!part->file || count == 0) return;
-    uint64_t size = ferry_dtype_size(part->dtype),
-             base = (uint64_t)(part->base - part->file->bytes);
-    uint64_t begin = (uint64_t)part_offset(part, rank, first);
-    uint64_t end = (uint64_t)part_offset(part, rank, first + count - 1) + 1;
+    uint64_t base = (uint64_t)(part->base - part->file->bytes);
+    uint64_t begin = (uint64_t)(part->start + part_offset(part, rank, first));
+    uint64_t end = (uint64_t)(part->start + part_offset(part, rank, first + count - 1)) + 1;
+    uint64_t unit = part->blocks ? part->blocks->elements : 1;
+    uint64_t size = part->blocks ? part->blocks->bytes : ferry_dtype_size(part->dtype);
+    begin /= unit;
+    end = (end + unit - 1) / unit;
     file_forget(part->file, base + begin * size, (end - begin) * size);
 }
 

@@ -24,6 +24,82 @@ Value *attention_added_mask(Builder *b, Value *mask, ferry_dtype dtype) {
     return build_where(b, mask, none, hidden);
 }
 
+/* ---- shared heads ---- */
+
+/* [batch, groups, length, size], of which `x` has each group several times in a row; NULL: it has not. */
+static Value *before_repeating(const Value *x) {
+    const Node *view = x->producer, *expand, *start;
+    if (!view || view->op != OP_VIEW || x->rank != 4) return NULL;
+    expand = view->args[0].tensor->producer;
+    if (!expand || expand->op != OP_EXPAND) return NULL;
+    const Value *wide = expand->outputs[0], *narrow = expand->args[0].tensor;
+    start = narrow->producer;
+    if (!start || (start->op != OP_UNSQUEEZE && start->op != OP_VIEW)) return NULL;
+    Value *shared = start->args[0].tensor;
+    bool fits = wide->rank == 5 && narrow->rank == 5 && shared->rank == 4 &&
+                sym_is_value(narrow->shape[2], 1);
+    for (uint32_t d = 0; d < 4 && fits; d++) {
+        uint32_t there = d < 2 ? d : d + 1;
+        fits = shared->shape[d] == narrow->shape[there] && shared->shape[d] == wide->shape[there] &&
+               (d == 1 || shared->shape[d] == x->shape[d]);
+    }
+    return fits ? shared : NULL;
+}
+
+static void share_attention(Node *node) {
+    Value *key = before_repeating(node->args[1].tensor);
+    Value *value = before_repeating(node->args[2].tensor);
+    if (!key || !value || key->shape[1] != value->shape[1]) return;
+    node->args[1].tensor = key;
+    node->args[2].tensor = value;
+    node->args[6] = arg_bool(true);
+}
+
+static bool swaps_last_of_four(const Node *node) {
+    static const int64_t swapped[] = {0, 1, 3, 2};
+    for (uint32_t d = 0; d < 4; d++) {
+        if (!sym_is_value(node->args[1].integers.items[d], swapped[d])) return false;
+    }
+    return true;
+}
+
+/* The rows of a group's heads times what they share, as one matrix; NULL: nothing is shared. */
+static Value *share_product(Builder *b, const Node *node) {
+    Value *rows = node->args[0].tensor, *repeated = node->args[1].tensor;
+    const Value *out = node->outputs[0];
+    const Node *maker = repeated->producer;
+    if (rows->rank != 4 || repeated->rank != 4) return NULL;
+    bool swapped = maker && maker->op == OP_PERMUTE && swaps_last_of_four(maker);
+    Value *shared = before_repeating(swapped ? maker->args[0].tensor : repeated);
+    if (!shared || rows->shape[0] != shared->shape[0]) return NULL;
+    if (rows->shape[1] != repeated->shape[1]) return NULL;
+    SymTable *symbols = &b->program->symbols;
+    const Sym *heads = sym_floordiv(symbols, rows->shape[1], shared->shape[1]);
+    const Sym *shape[] = {rows->shape[0], shared->shape[1], sym_mul(symbols, heads, rows->shape[2]),
+                          rows->shape[3]};
+    if (swapped) shared = build_transpose(b, shared, 2, 3);
+    Value *product = build_matmul(b, build_view(b, rows, shape, 4), shared);
+    return build_view(b, product, out->shape, 4);
+}
+
+ferry_status pass_share_heads(Program *program, ferry_error *error) {
+    Replacements map = {0};
+    ferry_status status = FERRY_OK;
+    for (Node *node = program->first, *next; node && status == FERRY_OK; node = next) {
+        next = node->next;
+        if (node->op == OP_ATTENTION) share_attention(node);
+        if (node->op != OP_MATMUL) continue;
+        Builder b = build_start(program, error);
+        b.before = node;
+        b.scope = node->scope;
+        Value *value = share_product(&b, node);
+        status = build_finish(&b);
+        if (status == FERRY_OK && value)
+            status = replace_node(program, &map, node, value, "shared heads", error);
+    }
+    return replace_finish(program, &map, status, error);
+}
+
 /* Each head `times` times in a row: [batch, heads, length, size] to as many heads as queries have. */
 static Value *repeat_heads(Builder *b, Value *x, const Sym *heads) {
     SymTable *symbols = &b->program->symbols;

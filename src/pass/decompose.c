@@ -22,8 +22,8 @@ static Value *zero(Builder *b, ferry_dtype dtype) {
 /* The recipe of a weight, also of one that is transposed; NULL when the value is none. */
 static const Recipe *weight_recipe(Program *program, const Value *value) {
     const Node *node = value->producer;
-    if (value->recipe || !node || node->op != OP_PERMUTE) return value->recipe;
-    const Recipe *recipe = node->args[0].tensor->recipe;
+    if (value->recipe || !node || node->op != OP_PERMUTE) return value_fixed(value);
+    const Recipe *recipe = value_fixed(node->args[0].tensor);
     int64_t dims[FERRY_MAX_RANK];
     for (uint32_t d = 0; d < value->rank; d++) dims[d] = node->args[1].integers.items[d]->value;
     return recipe ? recipe_permute(&program->arena, recipe, dims) : NULL;

@@ -205,8 +205,8 @@ static Arg longer(Builder *b, const Arg *list, int64_t first) {
 /* A row is an image of height 1. */
 static Value *convolution_of_rows(Builder *b, const Node *node) {
     Value *weight = node->args[1].tensor;
-    const Recipe *recipe =
-        weight->recipe ? recipe_unsqueeze(&b->program->arena, weight->recipe, 2) : NULL;
+    const Recipe *fixed = value_fixed(weight);
+    const Recipe *recipe = fixed ? recipe_unsqueeze(&b->program->arena, fixed, 2) : NULL;
     Value *filter = recipe ? program_weight(b->program, weight->kind, weight->name, recipe)
                            : build_unsqueeze(b, weight, 2);
     const Arg args[] = {arg_tensor(build_unsqueeze(b, node->args[0].tensor, 2)),

@@ -18,6 +18,10 @@ static const Recipe *compose(Program *program, const Node *node, const Recipe *r
         for (uint32_t d = 0; d < recipe->rank; d++)
             dims[d] = node->args[1].integers.items[d]->value;
         return recipe_permute(arena, recipe, dims);
+    case OP_VIEW:
+        for (uint32_t d = 0; d < node->outputs[0]->rank; d++)
+            dims[d] = node->outputs[0]->shape[d]->value;
+        return recipe_view(arena, recipe, node->outputs[0]->rank, dims);
     default: return NULL;
     }
 }
@@ -29,7 +33,7 @@ ferry_status pass_fold_weights(Program *program, ferry_error *error) {
     Value **map = ARENA_ARRAY(&scratch, Value *, count);
     if (!uses || !map) return error_memory(error, program->architecture, 0);
     for (Node *node = program->first; node; node = node->next) {
-        if (node->op != OP_TO && node->op != OP_PERMUTE) continue;
+        if (node->op != OP_TO && node->op != OP_PERMUTE && node->op != OP_VIEW) continue;
         Value *weight = node->args[0].tensor;
         while (weight->id < count && map[weight->id]) weight = map[weight->id];
         uint32_t readers = uses[node->args[0].tensor->id];

@@ -21,6 +21,10 @@ void decompositions_register(Registry *registry);
 ferry_status pass_fix(Program *program, const Registry *registry, const char *target,
                       ferry_error *error);
 
+/* Give attentions, and products of heads, the keys and values that groups of heads share, where the
+ * program repeats them for each head. */
+ferry_status pass_share_heads(Program *program, ferry_error *error);
+
 /* Give every attention as many key and value heads as it has query heads, and a mask that is added to the
  * scores, if any. */
 ferry_status pass_plain_attention(Program *program, ferry_error *error);

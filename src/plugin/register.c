@@ -34,13 +34,13 @@ void ferry_register_translation(ferry_registry *registry, const char *torch_oper
 }
 
 void ferry_register_decomposition(ferry_registry *registry, const char *operation,
-                                  ferry_decompose decompose) {
+                                  ferry_rewrite decompose) {
     if (check_operation(registry, operation))
         add(registry, EXTENSION_DECOMPOSITION, operation, &decompose, sizeof decompose);
 }
 
 void ferry_register_node_fix(ferry_registry *registry, const char *target, const char *name,
-                             ferry_decompose fix) {
+                             ferry_rewrite fix) {
     const NodeFix item = {target ? arena_string(&registry->arena, target) : NULL, fix};
     add(registry, EXTENSION_NODE_FIX, name, &item, sizeof item);
 }

@@ -2,6 +2,7 @@
 #ifndef RUN_ONNXRUNTIME_H
 #define RUN_ONNXRUNTIME_H
 
+#include "run/carry.h"
 #include <ferry/tensor.h>
 
 typedef struct OnnxRuntime OnnxRuntime; /* the loaded library */
@@ -34,5 +35,15 @@ const char *onnxruntime_output_name(const OnnxSession *session, size_t index);
  * its name). Inputs are read in place. `*outputs` is owned by the caller. */
 ferry_status onnxruntime_run(OnnxSession *session, const ferry_tensors *inputs,
                              ferry_tensors **outputs, ferry_error *error);
+
+/* From now on carry these pairs from run to run. A carried input that is given starts anew. */
+ferry_status onnxruntime_carry(OnnxSession *session, const Carry *pairs, size_t count,
+                               ferry_error *error);
+
+/* Copies of what is carried, under the names of the inputs; the caller's to free. */
+ferry_status onnxruntime_carried(OnnxSession *session, ferry_tensors **out, ferry_error *error);
+
+/* Carry nothing into the next run. */
+void onnxruntime_forget(OnnxSession *session);
 
 #endif

@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "text/gguf_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,19 @@ ferry_status tokenizer_read(ferry_tokenizer *t, const void *bytes, size_t size,
     return failed ? error_memory(error, t->path, 0) : FERRY_OK;
 }
 
+/* The text of a file that is a tokenizer.json or has a tokenizer in another form. */
+static ferry_status read_bytes(ferry_tokenizer *t, const MappedFile *file, ferry_error *error) {
+    if (!gguf_probe(t->path)) return tokenizer_read(t, file->bytes, file->size, error);
+    Gguf gguf;
+    Buffer json = {0};
+    TRY(gguf_parse(t->path, file->bytes, file->size, &t->arena, &gguf, error));
+    ferry_status status = gguf_tokenizer(&gguf, &json, error);
+    if (status == FERRY_OK) status = tokenizer_read(t, json.bytes, json.length, error);
+    buffer_free(&json);
+    gguf_free(&gguf);
+    return status;
+}
+
 static ferry_status read_file(ferry_tokenizer *t, const char *path, ferry_error *error) {
     bool directory = path_is_directory(path);
     t->path =
@@ -56,7 +70,7 @@ static ferry_status read_file(ferry_tokenizer *t, const char *path, ferry_error 
                          "AutoTokenizer.from_pretrained(...).save_pretrained(...)");
     MappedFile file;
     TRY(file_map(t->path, &t->arena, &file, error));
-    ferry_status status = tokenizer_read(t, file.bytes, file.size, error);
+    ferry_status status = read_bytes(t, &file, error);
     file_unmap(&file);
     return status;
 }

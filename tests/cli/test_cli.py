@@ -67,6 +67,9 @@ def test_ops():
     assert matmul["reference"] is True and matmul["onnx"] == "yes"
     assert all(op["onnx"] in ("yes", "decomposed", "no") for op in ops)
     assert all(op["reference"] in (True, False) and op["schema"] for op in ops)
+    backends = {op["name"]: (op["executorch"], op["mlx"]) for op in ops}
+    assert backends["aten::rms_norm"] == ("decomposed", "yes")
+    assert backends["aten::nonzero"] == ("yes", "kernels")
 
 
 def test_doctor():

@@ -34,10 +34,10 @@ def write_config(directory, config):
     (directory / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def edit_config(directory, changes):
-    """Change keys of config.json; ... deletes one."""
+def edit_config(directory, changes, edit=dict):
+    """Change keys of config.json; ... deletes one. Then `edit` the whole dictionary."""
     config = {**json.loads((directory / "config.json").read_text()), **changes}
-    write_config(directory, {key: value for key, value in config.items() if value is not ...})
+    write_config(directory, edit({key: value for key, value in config.items() if value is not ...}))
 
 
 def omit_defaults(directory, config, *others):
@@ -74,13 +74,21 @@ def flatten(outputs):
     """The tensors of a ModelOutput by the names that exports give them."""
     tensors = {}
     for key, value in outputs.items():
-        if isinstance(value, transformers.Cache):
+        if isinstance(value, transformers.EncoderDecoderCache):
+            parts = ("self_attention_cache", "cross_attention_cache")
+            tensors |= flatten({f"{key}.{part}": getattr(value, part) for part in parts})
+        elif isinstance(value, transformers.Cache):
             for index, layer in enumerate(value.layers):
-                tensors[f"{key}.layers.{index}.keys"] = layer.keys
-                tensors[f"{key}.layers.{index}.values"] = layer.values
+                names = ("conv_states", "recurrent_states") if hasattr(layer, "conv_states") else ("keys", "values")
+                for name in names:
+                    leaf = getattr(layer, name)
+                    states = {f"{name}.{i}": state for i, state in leaf.items()} if isinstance(leaf, dict) else {name: leaf}
+                    tensors |= {f"{key}.layers.{index}.{path}": state for path, state in states.items()}
+        elif isinstance(value, transformers.utils.ModelOutput):
+            tensors |= {f"{key}.{name}": tensor for name, tensor in flatten(value).items()}
         else:
             tensors[key] = value
-    return {key: value.contiguous() for key, value in tensors.items()}
+    return {key: value.clone(memory_format=torch.contiguous_format) for key, value in tensors.items()}
 
 
 def run(model, inputs):

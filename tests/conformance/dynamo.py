@@ -47,9 +47,9 @@ def user_leaves(program, inputs: dict, names: list[str]) -> list:
     return leaves
 
 
-def port_names(directory: Path, side: str) -> list[str]:
+def port_names(directory: Path, side: str, component: str = "model") -> list[str]:
     manifest = json.loads((directory / "export.json").read_text())
-    return [port["name"] for port in manifest["components"]["model"]["metadata"]["ferry"][side]]
+    return [port["name"] for port in manifest["components"][component]["metadata"]["ferry"][side]]
 
 
 def find(outputs, path: str):
@@ -66,14 +66,14 @@ def find(outputs, path: str):
     return outputs
 
 
-def run(program, directory: Path, inputs: dict) -> dict:
+def run(program, directory: Path, inputs: dict, component: str = "model") -> dict:
     """Outputs by the names in export.json, from a call with the program's own structure. What torch returns by
     writing into arguments and buffers is not among them."""
-    leaves = user_leaves(program, inputs, port_names(directory, "inputs"))
+    leaves = user_leaves(program, inputs, port_names(directory, "inputs", component))
     args, kwargs = tree_unflatten(leaves, program.call_spec.in_spec)
     with torch.no_grad():
         outputs = program.module()(*args, **kwargs)
-    names = [name for name in port_names(directory, "outputs") if not name.startswith("mutated.")]
+    names = [name for name in port_names(directory, "outputs", component) if not name.startswith("mutated.")]
     found = {name: find(outputs, name) for name in names}
     return {name: torch.as_tensor(result).detach().numpy() for name, result in found.items()}
 

@@ -35,7 +35,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 | ONNX Runtime, on the ONNX export, which also passes the full check of `onnx` | {onnx} of {count} |
 | OpenVINO, on the OpenVINO export without state | {openvino} of {count} |
 | torch, on the `.pt2` export, whose types and strides are what torch finds when it runs it | {torch} of {count} |
-| ExecuTorch with XNNPACK, on the `.pte`, loaded with full verification | {executorch} of {count} |
+| ExecuTorch with XNNPACK, on the `.pte`, loaded with full verification, from Python and from C++ | {executorch} of {count} |
+| ExecuTorch with MLX, on the `.pte`, in an interpreter of MLX's operations; programs that take a static cache are refused | {mlx} of {mlx_count} |
 
 ## Holes
 
@@ -43,8 +44,8 @@ samples whose outputs are eager's, within 1e-4 of the larger of 1 and the larges
 
 ## Programs
 
-| model type | program | reference | ONNX Runtime | OpenVINO | torch | ExecuTorch |
-|---|---|---|---|---|---|---|
+| model type | program | reference | ONNX Runtime | OpenVINO | torch | ExecuTorch | MLX |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -73,6 +74,7 @@ CHECKS = {
     "openvino": check_openvino,
     "torch": dynamo.check_program,
     "executorch": executorch_runtime.check_program,
+    "mlx": executorch_runtime.check_mlx_program,
 }
 
 
@@ -89,7 +91,8 @@ def main() -> int:
     text = HEAD.format(
         types=len({name.split("/")[0] for name, *_ in rows}),
         count=len(rows),
-        **{key: sum(row[i] != "-" for row in rows) for i, key in enumerate(CHECKS, 1)},
+        mlx_count=sum(row[-1] != "refused" for row in rows),
+        **{key: sum(row[i].isdigit() for row in rows) for i, key in enumerate(CHECKS, 1)},
         holes=reasons or "None.",
     )
     text += "".join(f"| {' | '.join([*name.split('/'), *results])} |\n" for name, *results in rows)

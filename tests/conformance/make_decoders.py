@@ -49,6 +49,7 @@ TYPES = {
     "stablelm": ("StableLm", SMALL),
     "cohere": ("Cohere", SMALL),
 }
+LOADED = {}  # options of from_pretrained, by model type
 HEADS = {
     "features": "Model",
     "language": "ForCausalLM",
@@ -73,6 +74,7 @@ class Case:
     input_dtypes: dict = field(default_factory=dict)
     dtype: torch.dtype = torch.float32  # of the weights in the file
     shard_size: str = ""
+    original_format: bool = True  # the weights as version 4 of Transformers has them
     saved_head: str = ""  # the class that is saved, when it is not the one that runs
     edit_config: dict = field(default_factory=dict)  # over config.json; ... deletes the key
     edit_weights: object = None  # from and to a dictionary of tensors
@@ -771,7 +773,9 @@ def save_model(case, directory):
     # Gemma adds one to the weights of its norms itself.
     checkpoints.randomize(model, norms=0 if case.model_type.startswith("gemma") else 1)
     shards = {"max_shard_size": case.shard_size} if case.shard_size else {}
-    model.to(case.dtype).save_pretrained(directory, **shards)
+    model.to(case.dtype).save_pretrained(
+        directory, save_original_format=case.original_format, **shards
+    )
     if case.raw_config:
         checkpoints.write_config(directory, case.raw_config)
     checkpoints.edit_config(directory, case.edit_config)
@@ -784,7 +788,8 @@ def save_model(case, directory):
 
 def load(case, directory):
     model_class = class_of(case.model_type, case.head)
-    return model_class.from_pretrained(directory, dtype=torch.float32).eval()
+    options = LOADED.get(case.model_type, {})
+    return model_class.from_pretrained(directory, dtype=torch.float32, **options).eval()
 
 
 def write_spellings(case, directory):

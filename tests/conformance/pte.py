@@ -19,15 +19,23 @@ PRIMITIVES = {
 }  # fmt: skip
 
 
+def load(path: Path):
+    """The program by its schema."""
+    data = path.read_bytes()
+    assert data[4:8] == b"ET12" and data[8:12] == b"eh00"
+    (size,) = struct.unpack_from("<Q", data, 16)
+    return Reader(SCHEMA, data[:size]).root("Program")
+
+
 class Pte:
     def __init__(self, path: Path):
-        data = path.read_bytes()
-        assert data[4:8] == b"ET12" and data[8:12] == b"eh00"
-        size, base, _ = struct.unpack_from("<QQQ", data, 16)
-        program = Reader(SCHEMA, data[:size]).root("Program")
+        data, program = path.read_bytes(), load(path)
+        (base,) = struct.unpack_from("<Q", data, 24)
         (self.plan,) = program.execution_plan
         segments = [data[base + s.offset : base + s.offset + s.size] for s in program.segments]
-        self.constants, self.offsets = segments[program.constant_segment.segment_index], program.constant_segment.offsets
+        stored = {False: program.constant_segment, True: next(iter(program.mutable_data_segments or []), None)}
+        self.stored = {key: (segments[part.segment_index], part.offsets) for key, part in stored.items() if part}
+        self.kept = {}  # what buffers hold after a run
         self.named = {named.key: segments[named.segment_index] for named in program.named_data}
         self.blobs = [segments[delegate.processed.index] for delegate in self.plan.delegates]
         assert {delegate.id for delegate in self.plan.delegates} <= {"MLXBackend"}
@@ -44,7 +52,8 @@ class Pte:
         dtype, sizes = DTYPES[value.scalar_type], value.sizes if value.data_buffer_idx else [0]
         if not torch.Size(sizes).numel():
             return torch.empty(sizes, dtype=dtype)
-        data = bytearray(self.constants[self.offsets[value.data_buffer_idx] :])
+        segment, offsets = self.stored[value.allocation_info is not None]
+        data = bytearray(segment[offsets[value.data_buffer_idx] :])
         return torch.frombuffer(data, dtype=dtype, count=torch.Size(sizes).numel()).reshape(sizes)
 
     def get(self, number: int):
@@ -84,8 +93,10 @@ class Pte:
     def run(self, inputs: list) -> list:
         plan = self.plan
         self.held = [self.initial(value.val) for value in plan.values]
-        for number, tensor in zip(plan.inputs, inputs, strict=True):
+        for number, tensor in self.kept.items():
             self.held[number] = tensor
+        for number, tensor in zip(plan.inputs, inputs, strict=True):
+            self.held[number] = tensor.clone() if isinstance(tensor, torch.Tensor) else tensor
         for instruction in plan.chains[0].instructions:
             call = instruction.instr_args
             if call.type_name == "KernelCall":
@@ -96,4 +107,6 @@ class Pte:
             results = delegate.run([self.held[number] for number in call.args[:count]])
             for number, result in zip(call.args[count:], results, strict=True):
                 self.held[number] = result
+        buffers = [i for i, value in enumerate(plan.values) if getattr(value.val, "extra_tensor_info", None)]
+        self.kept = {number: self.held[number] for number in buffers}
         return [self.held[number] for number in plan.outputs]

@@ -27,16 +27,6 @@ def export(source, directory, *options) -> Path:
     return et.export(source, directory, "--backend", "mlx", *options)
 
 
-def run(directory: Path, samples: list[dict]) -> list[dict]:
-    """The outputs by name, for each of the samples."""
-    ports, program = et.signature(directory), pte.Pte(directory / "model.pte")
-    results = []
-    for sample in samples:
-        outputs = program.run(et.leaves(ports, sample))
-        results.append({port["name"]: output.numpy() for port, output in zip(ports["outputs"], outputs)})
-    return results
-
-
 def nodes(directory: Path) -> list[str]:
     (graph,) = pte.Pte(directory / "model.pte").graphs
     return [instruction.op.type_name for instruction in graph.instruction_chains[0].instructions]
@@ -57,7 +47,7 @@ def test_native(fixture, model_type, tmp_path):
     source = fixture(model_type)
     export(source, tmp_path, "--inputs", source / "inputs.safetensors", "--dynamic")
     prefixes = ("", "second_")
-    results = run(tmp_path, [load_file(source / f"{prefix}inputs.safetensors") for prefix in prefixes])
+    results = et.run_mlx(tmp_path, [load_file(source / f"{prefix}inputs.safetensors") for prefix in prefixes])
     for prefix, result in zip(prefixes, results):
         compare(result, load_file(source / f"{prefix}expected.safetensors"))
 
@@ -65,10 +55,7 @@ def test_native(fixture, model_type, tmp_path):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(fixture, name, tmp_path):
     fixture(name.split("/")[0])
-    cases = programs.samples(name)
-    export(programs.path_of(name), tmp_path)
-    for case, result in zip(cases, run(tmp_path, [load_file(case.inputs) for case in cases]), strict=True):
-        compare(result, case.expected)
+    assert et.check_mlx_program(name, tmp_path) > 0
 
 
 def test_a_decoder_is_one_delegate_whatever_its_sizes(fixture, tmp_path):

@@ -2,10 +2,7 @@
 Runtime and in the built-in runtime. The checkpoints are made once and kept in build/conformance
 until the scripts change."""
 
-import fcntl
-import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +15,19 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
-CACHE = support.ROOT / "build/conformance/variants"
+PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "multimodal": 1, "seq2seq": 1, "state_space": 1,
+         "vision": 1}  # fmt: skip
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
-SCRIPTS = {HERE / "make_decoders.py": 2, HERE / "make_encoders.py": 1, HERE / "make_gpt.py": 1}
+SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {
+    "TextModelWithProjection": "text-embedding",
+    "VisionModelWithProjection": "image-embedding",
+    "TextModel": "text-feature-extraction",
+    "VisionModel": "image-feature-extraction",
+    "ForImageClassification": "image-classification",
+    "EncoderModel": "text-encoding",
+    "ForConditionalGeneration": "text2text-generation",
+    "MTModel": "text2text-generation",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
     "Model": "feature-extraction",
@@ -32,34 +38,21 @@ TASKS = {
 }
 
 
-def make_checkpoints() -> Path:
-    """The folder with one folder per case; the first process makes it, the others wait."""
-    digest = hashlib.sha256(transformers.__version__.encode())
-    for path in (*SHARED, *SCRIPTS):
-        digest.update(path.read_bytes())
-    directory = CACHE / digest.hexdigest()[:16]
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with open(CACHE / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if directory.exists():
-            return directory
-        for old in CACHE.iterdir():
-            if old.is_dir():
-                shutil.rmtree(old)
-        made = CACHE / "unfinished"
-        commands = [
-            [sys.executable, script, made, f"{part}/{parts}"]
-            for script, parts in SCRIPTS.items()
-            for part in range(1, parts + 1)
-        ]
-        running = [subprocess.Popen(command) for command in commands]
-        statuses = [process.wait() for process in running]
-        assert not any(statuses), f"{commands}: {statuses}"
-        made.rename(directory)
-    return directory
+def make_checkpoints(directory: Path) -> None:
+    """One folder per case."""
+    commands = [
+        [sys.executable, script, directory, f"{part}/{parts}"]
+        for script, parts in SCRIPTS.items()
+        for part in range(1, parts + 1)
+    ]
+    running = [subprocess.Popen(command) for command in commands]
+    statuses = [process.wait() for process in running]
+    assert not any(statuses), f"{commands}: {statuses}"
 
 
-CHECKPOINTS = make_checkpoints()
+CHECKPOINTS = support.make_once(
+    "variants", (*SHARED, *SCRIPTS), make_checkpoints, transformers.__version__.encode()
+)
 FACTS = {
     path.parent.name: json.loads(path.read_text())
     for path in sorted(CHECKPOINTS.glob("*/case.json"))
@@ -86,16 +79,18 @@ def open_session(model):
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_outputs(tmp_path, name):
     source, target, facts = CHECKPOINTS / name, tmp_path / "export", FACTS[name]
-    options = (*task(source, facts["class"]), *facts.get("options", ()))
-    inputs = source / "inputs.safetensors"
-    ferry("export", source, "-o", target, "--inputs", inputs, "--dynamic", *options)
+    options, component = facts.get("options", ()), facts.get("component", "model")
+    if component == "model":
+        inputs = source / "inputs.safetensors"
+        options = (*options, *task(source, facts["class"]), "--inputs", inputs, "--dynamic")
+    ferry("export", source, "-o", target, *options)
 
     manifest = (target / "export.json").read_text()
-    metadata = json.loads(manifest)["components"]["model"]["metadata"]
+    metadata = json.loads(manifest)["components"][component]["metadata"]
     assert metadata["architecture"] == facts["class"]
     assert facts["output_class"] in manifest
 
-    session = open_session(target / "model.onnx")
+    session = open_session(target / f"{component}.onnx")
     outputs = [output.name for output in session.get_outputs()]
     for prefix in ("", "second_"):
         inputs = source / f"{prefix}inputs.safetensors"
@@ -107,7 +102,8 @@ def test_outputs(tmp_path, name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusal(tmp_path, name):
-    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", status=None)
+    options = FACTS[name].get("options", ())
+    done = ferry("export", CHECKPOINTS / name, "-o", tmp_path / "export", *options, status=None)
     assert done.returncode in (5, 6) and FACTS[name]["error"] in done.stderr
     assert not (tmp_path / "export").exists()
 

@@ -216,7 +216,9 @@ def make_onnx():
 def make_config():
     """Configurations of the fixtures, cut to one layer, with the shapes of its tensors."""
     for model_type in ("llama", "gemma3_text", "phi3", "cohere", "stablelm", "gpt2", "bloom", "falcon", "gpt_neox",
-                       "opt", "bert", "albert", "mpnet", "modernbert"):
+                       "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip", "t5", "bart", "m2m_100",
+                       "whisper", "llava", "gemma3", "smolvlm", "qwen2_5_vl", "qwen3_vl", "qwen2_moe", "gpt_oss",
+                       "deepseek_v3"):
         with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
             content = {}
             for member in archive.getmembers():
@@ -225,14 +227,17 @@ def make_config():
                     content[name] = archive.extractfile(member).read()
         config, weights = json.loads(content["config.json"]), content["model.safetensors"]
         header = json.loads(weights[8 : 8 + struct.unpack("<Q", weights[:8])[0]])
-        for key in ("num_hidden_layers", "n_layer"):
-            if key in config:
-                config[key] = 1
+        for part in (config, config.get("text_config", {}), config.get("vision_config", {})):
+            for key in ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers",
+                        "decoder_layers", "depth"):
+                if key in part:
+                    part[key] = 1
         for key in ("layer_types", "no_rope_layers"):
             if isinstance(config.get(key), list):
                 config[key] = config[key][:1]
         tensors = {name: entry["shape"] for name, entry in sorted(header.items())
-                   if name != "__metadata__" and not re.search(r"\.[1-9]\.", name)}
+                   if name != "__metadata__"
+                   and not re.search(r"(?<!\.0\.layer)\.[1-9]\.", name.split(".experts.")[0])}
         text = json.dumps({"config": config, "tensors": tensors}, separators=(",", ":"), sort_keys=True)
         write("config", model_type, text.encode())
 
@@ -797,6 +802,84 @@ def make_processor():
     write("processor", "audio", json.dumps({"part": audio, "whole": whole, "tokens": tokens, "prompt": "<|AUDIO|>"}).encode())
 
 
+def gguf_text(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_value(value):
+    """A value with its type."""
+    if isinstance(value, list):
+        items = [gguf_value(item) for item in value]
+        return struct.pack("<I", 9) + items[0][:4] + struct.pack("<Q", len(items)) + b"".join(item[4:] for item in items)
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + gguf_text(value)
+    return struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
+
+
+def gguf(values, tensors):
+    """A file; `tensors` maps a name to the number of its type, its sizes, the slowest first, and its bytes."""
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
+    header += b"".join(gguf_text(key) + gguf_value(value) for key, value in values.items())
+    data = b""
+    for name, (kind, shape, content) in tensors.items():
+        header += gguf_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return header + bytes(-len(header) % 32) + data
+
+
+def gguf_model(arch, names, kind=8, vocabulary=4, **more):
+    """One layer of 32 features with one head, of blocks."""
+    size = {0: 128, 1: 64, 2: 18, 3: 20, 6: 22, 7: 24, 8: 34}[kind]
+    values = {"general.architecture": arch, f"{arch}.context_length": 64, f"{arch}.embedding_length": 32,
+              f"{arch}.feed_forward_length": 32, f"{arch}.block_count": 1, f"{arch}.attention.head_count": 1,
+              f"{arch}.attention.layer_norm_rms_epsilon": 1e-5, f"{arch}.rope.freq_base": 10000.0,
+              **{f"{arch}.{key}": value for key, value in more.get("keys", {}).items()}, **more.get("values", {})}
+    tensors = {"token_embd.weight": (kind, [vocabulary, 32], bytes(vocabulary * size))}
+    for name, rows in names.items():
+        shape, content = ([rows, 32], (kind, bytes(rows * size))) if rows else ([32], (0, bytes(128)))
+        tensors[f"blk.0.{name}.weight"] = (content[0], shape, content[1])
+    tensors["output_norm.weight"] = (0, [32], bytes(128))
+    return gguf(values, {**tensors, **more.get("tensors", {})})
+
+
+def make_gguf():
+    attention = {"attn_q": 32, "attn_k": 32, "attn_v": 32, "attn_output": 32, "attn_norm": 0}
+    plain = {**attention, "ffn_gate": 32, "ffn_up": 32, "ffn_down": 32, "ffn_norm": 0}
+    factors = struct.pack("<16f", *[1.0 + i for i in range(16)])
+    tokens = ["<s>", "a", "b", "ab"]
+    common = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 0}
+    byte_level = {**common, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe",
+                  "tokenizer.ggml.token_type": [3, 1, 1, 1], "tokenizer.ggml.merges": ["a b"],
+                  "tokenizer.chat_template": "{{ messages }}"}
+    sentencepiece = {**common, "tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0],
+                     "tokenizer.ggml.add_eos_token": True, "tokenizer.ggml.unknown_token_id": 0}
+    for name, arch, values in (("byte_level", "llama", byte_level), ("sentencepiece", "llama", sentencepiece),
+                               ("phi3", "phi3", sentencepiece), ("gemma3", "gemma3", sentencepiece),
+                               ("unknown", "llama", {**byte_level, "tokenizer.ggml.pre": "x"})):
+        write("gguf_tokenizer", name, gguf({"general.architecture": arch, **values}, {}))
+    write("gguf", "llama", gguf_model("llama", plain, values=byte_level))
+    write("gguf", "llama_freqs", gguf_model("llama", plain, 2, tensors={"rope_freqs.weight": (0, [16], factors)}))
+    write("gguf", "llama_yarn", gguf_model("llama", plain, 3, keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}))
+    write("gguf", "qwen2_bare", gguf_model("qwen2", plain, 6))
+    write("gguf", "qwen3", gguf_model("qwen3", {**plain, "attn_q_norm": 0, "attn_k_norm": 0}, 7, keys={"attention.key_length": 32}))
+    norms = {"post_attention_norm": 0, "post_ffw_norm": 0, "attn_q_norm": 0, "attn_k_norm": 0}
+    gemma = {"attention.sliding_window": 8, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0}
+    write("gguf", "gemma3", gguf_model("gemma3", {**plain, **norms}, 1, keys=gemma, values=sentencepiece))
+    lists = {f"rope_factors_{length}.weight": (0, [16], factors) for length in ("long", "short")}
+    phi3 = {"attn_qkv": 96, "attn_output": 32, "attn_norm": 0, "ffn_up": 64, "ffn_down": 32, "ffn_norm": 0}
+    long = {"rope.scaling.original_context_length": 32, "rope.dimension_count": 32}
+    write("gguf", "phi3", gguf_model("phi3", phi3, 0, keys=long, tensors=lists, values=sentencepiece))
+    kinds = {10: 84, 11: 110, 12: 144, 13: 176, 14: 210, 15: 292}
+    blocks = {f"blk.0.t{kind}.weight": (kind, [1, 256], bytes(size)) for kind, size in kinds.items()}
+    write("gguf", "blocks", gguf({"general.architecture": "llama", "general.alignment": 32}, blocks))
+    write("gguf", "strings", gguf({"general.architecture": "falcon", "list": ["a", "", "b"], "flags": [True, False]}, {}))
+    write("gguf", "truncated", gguf_model("llama", plain)[:600])
+    write("gguf", "version", b"GGUF" + struct.pack("<IQQ", 2, 2**63, 2**63))
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -815,3 +898,4 @@ if __name__ == "__main__":
     make_image()
     make_audio()
     make_processor()
+    make_gguf()

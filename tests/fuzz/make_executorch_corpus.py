@@ -57,6 +57,18 @@ class Image(nn.Module):
         return nn.functional.interpolate(y, scale_factor=2, mode="bilinear"), nn.functional.avg_pool2d(y, 2)
 
 
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(3, 4))
+        self.register_buffer("count", torch.tensor([0]))
+
+    def forward(self, x):
+        self.rows.index_copy_(0, self.count, x)
+        self.count.add_(1)
+        return self.rows.T @ self.rows
+
+
 def main():
     seq = torch.export.Dim("seq", min=2, max=16)
     samples = {
@@ -65,6 +77,7 @@ def main():
         "sizes": (Sizes(), (torch.randn(6, 4),), ({0: seq},)),
         "layers": (Layers(), (torch.tensor([[1, 2, 3]]),), ({1: seq},)),
         "image": (Image(), (torch.randn(1, 2, 6, 6),), None),
+        "kept": (Kept(), (torch.randn(1, 4),), None),
     }
     torch.manual_seed(0)
     ROOT.mkdir(parents=True, exist_ok=True)

@@ -203,6 +203,29 @@ static void what_is_not_understood_is_named(void **state) {
     int32_t two = integer(&p, 2);
     call(&p, "aten::add", ARGS(x, x, two, y, y));
     check_refused(&p, x, y, FERRY_UNSUPPORTED, "aten::add.out: the value of argument 2");
+
+    p = (Pte){0};
+    x = matrix(&p, 16, 0), y = matrix(&p, 64, 0);
+    int32_t kept = matrix(&p, 128, 1);
+    call(&p, "aten::abs", ARGS(kept, y, y));
+    check_refused(&p, x, y, FERRY_UNSUPPORTED,
+                  "the file does not say what \"state\" holds at first");
+}
+
+static void an_input_may_be_written(void **state) {
+    (void)state;
+    Pte p = {0};
+    int32_t x = matrix(&p, 16, 0);
+    call(&p, "aten::abs", ARGS(x, x, x));
+    call(&p, "aten::neg", ARGS(x, x, x));
+    MappedFile file = finish(&p, x, x);
+    Buffer text = {0};
+    ferry_error error;
+    assert_ok(read_file(&file, NULL, &text, &error), &error);
+    assert_contains(buffer_string(&text), "%neg = aten::neg(%abs)");
+    assert_contains(buffer_string(&text), "# writes %input_0");
+    buffer_free(&text);
+    free((void *)file.bytes);
 }
 
 static void what_cannot_be_is_refused(void **state) {
@@ -307,6 +330,7 @@ int main(void) {
         cmocka_unit_test(ports_are_named_by_the_caller),
         cmocka_unit_test(an_elided_view_has_the_memory_of_its_base),
         cmocka_unit_test(what_is_not_understood_is_named),
+        cmocka_unit_test(an_input_may_be_written),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(the_header_is_checked),
         cmocka_unit_test(no_damage_goes_unnoticed_or_further),

@@ -258,6 +258,40 @@ static void parts_follow_each_other(void **state) {
     assert_null(recipe_view(&arena, recipe, 1, (int64_t[]){30}));
 }
 
+static void tensors_are_stacked_along_a_new_dimension(void **state) {
+    (void)state;
+    enum { COUNT_OF_ITEMS = 5 };
+    const int64_t shape[] = {3, 4}, turned[] = {0, 2, 1};
+    Reference whole = {.rank = 3, .shape = {COUNT_OF_ITEMS, 3, 4}};
+    const Recipe *items[COUNT_OF_ITEMS];
+    for (int i = 0; i < COUNT_OF_ITEMS; i++) {
+        Reference item = reference_make(2, shape, 7 * i);
+        for (int j = 0; j < 12; j++) whole.values[12 * i + j] = item.values[j];
+        items[i] = recipe_of(&item, FERRY_BF16, i % 2);
+    }
+    const Recipe *stacked = recipe_stack(&arena, items, COUNT_OF_ITEMS);
+    assert_reads(stacked, &whole);
+    assert_reads(recipe_cast(&arena, stacked, FERRY_F32), &whole);
+    Reference other = reference_permute(&whole, turned);
+    const Recipe *permuted = recipe_permute(&arena, stacked, turned);
+    assert_reads(permuted, &other);
+    for (int i = 0; i < COUNT_OF_ITEMS; i++) {
+        Reference one = reference_slice(&other, 0, i, i + 1);
+        const Recipe *slice = recipe_slice(&arena, permuted, 0, i, i + 1);
+        assert_reads(slice, &one);
+        Reference flat = reference_view(&one, 2, (int64_t[]){4, 3});
+        assert_reads(recipe_select(&arena, slice, 0, 0), &flat);
+    }
+    assert_null(recipe_stack(&arena, items, 0));
+    items[3] = recipe_cast(&arena, items[3], FERRY_F32);
+    assert_null(recipe_stack(&arena, items, COUNT_OF_ITEMS));
+    items[3] = recipe_of(&whole, FERRY_BF16, 0);
+    assert_null(recipe_stack(&arena, items, COUNT_OF_ITEMS));
+    Reference item = reference_make(2, shape, 0);
+    items[3] = recipe_of(&item, FERRY_F32, 0);
+    assert_null(recipe_stack(&arena, items, COUNT_OF_ITEMS));
+}
+
 static void a_cast_that_would_lose_the_rounding_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -341,6 +375,7 @@ int main(void) {
         cmocka_unit_test(a_dimension_is_selected_or_added),
         cmocka_unit_test(long_strided_rows_are_read_in_blocks),
         cmocka_unit_test(parts_follow_each_other),
+        cmocka_unit_test(tensors_are_stacked_along_a_new_dimension),
         cmocka_unit_test(a_cast_that_would_lose_the_rounding_is_refused),
         cmocka_unit_test(only_one_unconverted_run_of_a_file_is_verbatim),
         cmocka_unit_test(recipes_are_equal_when_they_read_the_same),

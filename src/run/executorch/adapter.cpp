@@ -4,6 +4,7 @@
 
 #include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/executor/program.h>
 #include <executorch/runtime/platform/runtime.h>
 
@@ -91,7 +92,7 @@ struct Given {
 struct EtMethod {
     std::unique_ptr<MmapDataLoader> loader;
     std::unique_ptr<Program> program;
-    std::vector<std::vector<uint8_t>> memory;
+    std::vector<std::vector<uint8_t>> memory, states;
     std::vector<Span<uint8_t>> spans;
     std::unique_ptr<HierarchicalAllocator> planned;
     std::unique_ptr<MemoryAllocator> allocator, scratch;
@@ -138,6 +139,33 @@ Error plan_memory(EtMethod &m) {
     return Error::Ok;
 }
 
+/* Memory for a state that the program has none for; what it holds at first is data of its name. */
+Error place_state(EtMethod &m, const TensorInfo &info) {
+    Result<Tensor> tensor = m.method->get_attribute(info.name());
+    if (!tensor.ok()) return tensor.error();
+    m.states.emplace_back(info.nbytes());
+    std::vector<uint8_t> &memory = m.states.back();
+    Result<const NamedDataMap *> map = m.program->get_named_data_map();
+    if (map.ok()) {
+        Result<FreeableBuffer> data = (*map)->get_data(info.name());
+        if (!data.ok()) return data.error();
+        if (data->size() < memory.size()) return Error::InvalidProgram;
+        if (!memory.empty()) memcpy(memory.data(), data->data(), memory.size());
+        data->Free();
+    }
+    return internal::set_tensor_data(*tensor, memory.data(), memory.size());
+}
+
+Error place_states(EtMethod &m) {
+    for (size_t i = 0; i < m.meta->num_attributes(); i++) {
+        Result<TensorInfo> info = m.meta->attribute_tensor_meta(i);
+        if (!info.ok()) return info.error();
+        Error error = info->is_memory_planned() ? Error::Ok : place_state(m, *info);
+        if (error != Error::Ok) return error;
+    }
+    return Error::Ok;
+}
+
 Error load(EtMethod &m, const char *path) {
     Error error = take(MmapDataLoader::from(path, MmapDataLoader::MlockConfig::NoMlock), m.loader);
     if (error != Error::Ok) return error;
@@ -148,7 +176,8 @@ Error load(EtMethod &m, const char *path) {
     error = plan_memory(m);
     if (error != Error::Ok) return error;
     m.given.resize(m.meta->num_inputs());
-    return take(m.program->load_method("forward", m.manager.get()), m.method);
+    error = take(m.program->load_method("forward", m.manager.get()), m.method);
+    return error == Error::Ok ? place_states(m) : error;
 }
 
 Error describe(const Result<Tag> &tag, const Result<TensorInfo> &info, EtTensor &out) {

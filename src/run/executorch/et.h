@@ -18,6 +18,15 @@ struct ExecuTorch {
     const char *version, *path, *backends;
 };
 
+/* A pair that is carried. */
+typedef struct EtCarry {
+    uint32_t input, output; /* their indices */
+    bool in_place, started;
+    ferry_tensor held;  /* what the next run takes, in memory[0] */
+    void *memory[2];    /* the second is where the output goes, when that is elsewhere */
+    uint64_t capacity;  /* bytes of each */
+} EtCarry;
+
 struct ExecuTorchSession {
     Arena arena;
     const ExecuTorch *runtime;
@@ -26,7 +35,28 @@ struct ExecuTorchSession {
     ExecuTorchNames names;
     EtTensor *inputs, *outputs; /* as declared */
     uint32_t *places;           /* of the inputs, among which are constants */
+    EtCarry *carries;
+    size_t carry_count;
+    void **rooms;               /* of this run, for inputs that it writes; NULL: others */
+    unsigned threads;
 };
+
+/* ---- carry.c ---- */
+
+/* The pair with this input or output; NULL when it is not carried. */
+EtCarry *et_carry_of_input(const ExecuTorchSession *session, uint32_t input);
+EtCarry *et_carry_of_output(const ExecuTorchSession *session, uint32_t output);
+
+/* Start a pair from a tensor, which is copied. */
+ferry_status et_carry_start(ExecuTorchSession *session, EtCarry *carry, const ferry_tensor *from,
+                            ferry_error *error);
+
+/* Where the output goes; and, after the run, taking it for the next one. */
+void *et_carry_room(const EtCarry *carry);
+ferry_status et_carry_take(EtCarry *carry, const EtTensor *found, const char *name,
+                           ferry_error *error);
+
+/* ---- library.c ---- */
 
 /* FERRY_OK for 0. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>". */
 ferry_status et_check(const ExecuTorch *runtime, int status, const char *where, const char *what,

@@ -125,6 +125,14 @@ struct OnnxRuntime {
     OrtMemoryInfo *memory; /* describes memory of the CPU */
 };
 
+/* A pair that is carried. */
+typedef struct OrtCarry {
+    size_t input, output; /* their indices */
+    bool in_place;
+    OrtValue *held; /* what the next run takes; NULL: nothing yet */
+    void *memory;   /* of an `in_place` one: what is held */
+} OrtCarry;
+
 struct OnnxSession {
     Arena arena;
     OnnxRuntime *runtime;
@@ -135,6 +143,8 @@ struct OnnxSession {
     ferry_dtype *input_dtypes;
     size_t output_count;
     const char **outputs;
+    OrtCarry *carries;
+    size_t carry_count;
 };
 
 /* FERRY_OK for NULL. Otherwise RUNTIME_FAILED with "<what>: <the runtime's message>", and `status`
@@ -149,6 +159,22 @@ ferry_dtype ort_dtype(int element_type);
 
 /* True for a version string from "1.17" on. */
 bool ort_version_accepted(const char *version);
+
+/* ---- run.c ---- */
+
+/* Copy a tensor of the runtime into a collection. */
+ferry_status ort_copy(const OnnxRuntime *runtime, OrtValue *value, const char *name,
+                      ferry_tensors *outputs, ferry_error *error);
+
+/* ---- carry.c ---- */
+
+/* The pair with this input or output; NULL when it is not carried. */
+OrtCarry *ort_carry_of_input(const OnnxSession *session, size_t input);
+OrtCarry *ort_carry_of_output(const OnnxSession *session, size_t output);
+
+/* Start a pair that is written in place from a tensor, which is copied. */
+ferry_status ort_carry_start(OnnxSession *session, OrtCarry *carry, const ferry_tensor *from,
+                             ferry_error *error);
 
 /* ---- node.c ---- */
 

@@ -8,19 +8,31 @@
 
 /* ---- inputs ---- */
 
-static ferry_status lend_input(const OnnxSession *session, const ferry_tensors *inputs,
-                               size_t index, OrtValue **out, ferry_error *error) {
+static ferry_status lend_tensor(const OnnxSession *session, const ferry_tensor *tensor,
+                                OrtValue **out, ferry_error *error) {
     static char nothing; /* a tensor without elements may have no data */
     const OnnxRuntime *runtime = session->runtime;
-    const char *name = session->inputs[index];
-    const ferry_tensor *tensor;
-    TRY(inputs_find(inputs, name, session->input_dtypes[index], &tensor, error));
     return ort_check(runtime,
                      runtime->api->CreateTensorWithDataAsOrtValue(
                          runtime->memory, tensor->data ? tensor->data : &nothing,
                          ferry_tensor_bytes(tensor), tensor->shape, tensor->rank,
                          ort_element_type(tensor->dtype), out),
-                     name, "ONNX Runtime refused the input", error);
+                     tensor->name, "ONNX Runtime refused the input", error);
+}
+
+/* The value for an input: what is given, else what is carried. */
+static ferry_status set_input(OnnxSession *session, const ferry_tensors *inputs, size_t index,
+                              OrtValue **out, ferry_error *error) {
+    const char *name = session->inputs[index];
+    const ferry_tensor *tensor;
+    OrtCarry *carry = ort_carry_of_input(session, index);
+    if (!carry || !carry->held || ferry_tensors_find(inputs, name)) {
+        TRY(inputs_find(inputs, name, session->input_dtypes[index], &tensor, error));
+        if (!carry || !carry->in_place) return lend_tensor(session, tensor, out, error);
+        TRY(ort_carry_start(session, carry, tensor, error));
+    }
+    *out = carry->held;
+    return FERRY_OK;
 }
 
 /* ---- outputs ---- */
@@ -62,8 +74,8 @@ static ferry_status read_output_type(const OnnxRuntime *runtime, const OrtValue 
     return status;
 }
 
-static ferry_status copy_output(const OnnxRuntime *runtime, OrtValue *value, const char *name,
-                                ferry_tensors *outputs, ferry_error *error) {
+ferry_status ort_copy(const OnnxRuntime *runtime, OrtValue *value, const char *name,
+                      ferry_tensors *outputs, ferry_error *error) {
     OutputType type = {0};
     TRY(read_output_type(runtime, value, name, &type, error));
     ferry_dtype dtype = ort_dtype(type.element_type);
@@ -88,7 +100,8 @@ static ferry_status copy_outputs(const OnnxSession *session, OrtValue **values, 
     if (!outputs) return error_memory(error, session->path, 0);
     ferry_status status = FERRY_OK;
     for (size_t i = 0; i < session->output_count && status == FERRY_OK; i++) {
-        status = copy_output(session->runtime, values[i], session->outputs[i], outputs, error);
+        if (ort_carry_of_output(session, i)) continue;
+        status = ort_copy(session->runtime, values[i], session->outputs[i], outputs, error);
     }
     if (status == FERRY_OK)
         *out = outputs;
@@ -97,21 +110,45 @@ static ferry_status copy_outputs(const OnnxSession *session, OrtValue **values, 
     return status;
 }
 
+/* Hold what was computed for the next run. */
+static void hold_outputs(OnnxSession *session, OrtValue **computed) {
+    for (size_t i = 0; i < session->carry_count; i++) {
+        OrtCarry *carry = &session->carries[i];
+        if (carry->in_place) continue;
+        if (carry->held) session->runtime->api->ReleaseValue(carry->held);
+        carry->held = computed[carry->output];
+        computed[carry->output] = NULL;
+    }
+}
+
 /* ---- the run ---- */
 
-static ferry_status run_values(const OnnxSession *session, const ferry_tensors *inputs,
-                               OrtValue **given, OrtValue **computed, ferry_tensors **outputs,
-                               ferry_error *error) {
+static ferry_status run_values(OnnxSession *session, const ferry_tensors *inputs, OrtValue **given,
+                               OrtValue **computed, ferry_error *error) {
     const OnnxRuntime *runtime = session->runtime;
     for (size_t i = 0; i < session->input_count; i++) {
-        TRY(lend_input(session, inputs, i, &given[i], error));
+        TRY(set_input(session, inputs, i, &given[i], error));
     }
-    TRY(ort_check(runtime,
-                  runtime->api->Run(session->session, NULL, session->inputs,
-                                    (const OrtValue *const *)given, session->input_count,
-                                    session->outputs, session->output_count, computed),
-                  session->path, "ONNX Runtime could not run the model", error));
-    return copy_outputs(session, computed, outputs, error);
+    for (size_t i = 0; i < session->carry_count; i++) {
+        const OrtCarry *carry = &session->carries[i];
+        if (carry->in_place) computed[carry->output] = carry->held;
+    }
+    return ort_check(runtime,
+                     runtime->api->Run(session->session, NULL, session->inputs,
+                                       (const OrtValue *const *)given, session->input_count,
+                                       session->outputs, session->output_count, computed),
+                     session->path, "ONNX Runtime could not run the model", error);
+}
+
+/* Release the values of a run that nobody holds. */
+static void release(OnnxSession *session, OrtValue **values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        bool held = false;
+        for (size_t c = 0; c < session->carry_count; c++) {
+            held |= session->carries[c].held == values[i];
+        }
+        if (values[i] && !held) session->runtime->api->ReleaseValue(values[i]);
+    }
 }
 
 ferry_status onnxruntime_run(OnnxSession *session, const ferry_tensors *inputs,
@@ -120,11 +157,18 @@ ferry_status onnxruntime_run(OnnxSession *session, const ferry_tensors *inputs,
     size_t count = session->input_count + session->output_count;
     OrtValue **values = calloc(count + 1, sizeof(OrtValue *));
     if (!values) return error_memory(error, session->path, 0);
-    ferry_status status =
-        run_values(session, inputs, values, values + session->input_count, outputs, error);
-    for (size_t i = 0; i < count; i++) {
-        if (values[i]) session->runtime->api->ReleaseValue(values[i]);
+    OrtValue **computed = values + session->input_count;
+    ferry_status status = run_values(session, inputs, values, computed, error);
+    if (status == FERRY_OK) status = copy_outputs(session, computed, outputs, error);
+    if (status == FERRY_OK) {
+        /* An input that was held goes with the output that takes its place. */
+        for (size_t i = 0; i < session->carry_count; i++) {
+            const OrtCarry *carry = &session->carries[i];
+            if (values[carry->input] == carry->held) values[carry->input] = NULL;
+        }
+        hold_outputs(session, computed);
     }
+    release(session, values, count);
     free(values);
     return status;
 }

@@ -132,6 +132,7 @@ ferry_status onnxruntime_open(OnnxRuntime *runtime, const char *path, unsigned t
 
 void onnxruntime_close(OnnxSession *session) {
     if (!session) return;
+    onnxruntime_forget(session);
     if (session->session) session->runtime->api->ReleaseSession(session->session);
     arena_free(&session->arena);
     free(session);

@@ -67,7 +67,7 @@ static ferry_status take_weight(Run *run, const Value *value) {
     *tensor = (Tensor){.dtype = recipe->dtype, .rank = recipe->rank};
     memcpy(tensor->shape, recipe->shape, sizeof tensor->shape);
     const RecipePart *part = &recipe->parts[0];
-    if (recipe->part_count == 1 && part->dtype == recipe->dtype &&
+    if (recipe->part_count == 1 && !part->blocks && part->dtype == recipe->dtype &&
         (uintptr_t)part->base % ferry_dtype_size(part->dtype) == 0) {
         memcpy(tensor->strides, part->strides, sizeof tensor->strides);
         tensor->data = (unsigned char *)part->base;

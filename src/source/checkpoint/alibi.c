@@ -42,7 +42,7 @@ static Value *key_positions(Model *m, Value *padding) {
         positions = build_cumsum(b, build_to(b, padding, FERRY_I64), 1);
         positions = build_unsqueeze(b, build_scalar(b, OP_ADD_SCALAR, positions, -1), 1);
     } else {
-        positions = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
+        positions = build_arange(b, build_const(b, 0), model_key_count(m), FERRY_I64);
         positions = build_unsqueeze(b, build_unsqueeze(b, positions, 0), 0);
     }
     return build_to(b, build_unsqueeze(b, positions, 1), FERRY_F32);

@@ -5,11 +5,11 @@
 
 /* ---- masks ---- */
 
-/* keys allowed by position: bool [sequence, sequence] */
+/* keys allowed by position: bool [sequence, keys] */
 static Value *position_mask(Model *m, bool causal, int64_t window) {
     Builder *b = &m->b;
-    Value *range = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
-    Value *queries = build_unsqueeze(b, range, 1), *keys = build_unsqueeze(b, range, 0);
+    Value *range = build_arange(b, build_const(b, 0), model_key_count(m), FERRY_I64);
+    Value *queries = build_unsqueeze(b, model_slots(m), 1), *keys = build_unsqueeze(b, range, 0);
     Value *allowed = NULL;
     if (causal) allowed = build_binary(b, OP_LE, keys, queries);
     if (window > 0) {
@@ -21,13 +21,28 @@ static Value *position_mask(Model *m, bool causal, int64_t window) {
     return allowed;
 }
 
+/* The mask that the caller of a step with a static cache gives, [batch, 1, sequence, keys]: of every
+ * kind of layer, where the class tells them apart. */
+static Value *given_mask(Model *m, int64_t window) {
+    const char *whole = arena_format(&m->b.program->arena, "%sattention_mask", m->input_prefix);
+    const char *name = !m->masks_by_type ? whole
+                       : window > 0      ? "attention_mask.sliding_attention"
+                                         : "attention_mask.full_attention";
+    const Sym *shape[4] = {m->batch, build_const(&m->b, 1), m->sequence, model_key_count(m)};
+    Value *known = map_find(&m->b.program->names, name);
+    return known ? known : build_input(&m->b, name, FERRY_BOOL, 4, shape);
+}
+
+bool model_is_causal(const Model *m, const Value *mask) {
+    return !mask && !model_takes_cache(m);
+}
+
 /* Without mask and cache Transformers takes a restart of the positions for the start of another packed
  * sequence, and keeps the sequences apart: bool [batch, 1, sequence, sequence], or NULL. */
 static Value *packed_mask(Model *m) {
     Builder *b = &m->b;
     Value *given = map_find(&b->program->names, "position_ids");
-    bool cached = m->request->use_cache && config_bool_or(m, "use_cache", true);
-    if (!given || cached || given->rank != 2 || sym_is_value(m->sequence, 1)) return NULL;
+    if (!given || model_keeps_cache(m) || given->rank != 2 || sym_is_value(m->sequence, 1)) return NULL;
     Value *positions = build_to(b, given, FERRY_I64);
     Value *later = build_slice_const(b, positions, 1, 1, INT64_MAX);
     Value *earlier = build_slice_const(b, positions, 1, 0, -1);
@@ -46,8 +61,10 @@ Value *model_mask(Model *m, Value *padding, bool causal, int64_t window) {
         padding = build_unsqueeze(b, build_unsqueeze(b, padding, 1), 1);
     else if (causal)
         padding = packed_mask(m);
-    if (!padding && window <= 0) return NULL;
-    if (!causal && window <= 0) return padding;
+    if (model_masks_whole(m)) return given_mask(m, window);
+    bool every_key = causal && model_takes_cache(m) && sym_is_value(m->sequence, 1);
+    if (!padding && window <= 0 && (every_key || !model_takes_cache(m))) return NULL;
+    if ((!causal || every_key) && window <= 0) return padding;
     Value *allowed = position_mask(m, causal, window);
     allowed = build_unsqueeze(b, build_unsqueeze(b, allowed, 0), 0);
     return padding ? build_binary(b, OP_AND, allowed, padding) : allowed;
@@ -63,8 +80,8 @@ Value *model_additive_mask(Model *m, Value *allowed, Value *bias) {
     return build_where(&m->b, allowed, bias, model_lowest(m));
 }
 
-Value *model_causal_mask(Model *m) {
-    Value *allowed = position_mask(m, true, 0);
+Value *model_causal_mask(Model *m, int64_t window) {
+    Value *allowed = position_mask(m, true, window);
     return build_unsqueeze(&m->b, build_unsqueeze(&m->b, allowed, 0), 0);
 }
 
@@ -111,73 +128,6 @@ Value *model_merge_heads(Model *m, Value *x) {
     const Sym *shape[3] = {build_dim(&m->b, rows, 0), build_dim(&m->b, rows, 1),
                            build_const(&m->b, -1)};
     return build_view(&m->b, rows, shape, 3);
-}
-
-/* ---- cache ---- */
-
-bool model_keeps_cache(Model *m) {
-    return m->request->use_cache && config_bool_or(m, "use_cache", true);
-}
-
-/* The last `window - 1` entries along the sequence, which is what a sliding layer keeps. */
-static Value *last_entries(Model *m, Value *x, int64_t window) {
-    if (window <= 0) return x;
-    return build_slice_const(&m->b, x, 2, 1 - window, INT64_MAX);
-}
-
-/* The state of one layer as transformers.exporters encodes it in a treespec. */
-static void encode_layer(Buffer *text, const CacheLayer *layer, int *leaf) {
-    buffer_format(text,
-                  "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:%s\", \"s\": {\"keys\": "
-                  "{\"_t\": \"tensor\", \"i\": %d}, \"values\": {\"_t\": \"tensor\", \"i\": %d}, "
-                  "\"is_initialized\": true, ",
-                  layer->window > 0 ? "DynamicSlidingWindowLayer" : "DynamicLayer", leaf[0],
-                  leaf[0] + 1);
-    *leaf += 2;
-    if (layer->window > 0) {
-        buffer_format(text,
-                      "\"sliding_window\": %lld, \"cumulative_length\": 0, "
-                      "\"_sliding_window_tensor\": {\"_t\": \"tensor\", \"i\": %d}, "
-                      "\"record_past\": false, ",
-                      (long long)layer->window, *leaf);
-        *leaf += 1;
-    }
-    buffer_text(text, "\"device\": {\"_t\": \"device\", \"s\": \"cpu\"}}}");
-}
-
-static const Tree *cache_tree(Model *m, const CacheLayer *layers, int64_t count) {
-    Arena *arena = &m->b.program->arena;
-    Buffer text = {0};
-    int leaf = 0;
-    buffer_text(&text, "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:DynamicCache\", \"s\": "
-                       "{\"layers\": [");
-    for (int64_t i = 0; i < count; i++) {
-        if (i) buffer_text(&text, ", ");
-        encode_layer(&text, &layers[i], &leaf);
-    }
-    buffer_text(&text, "], \"layer_class_to_replicate\": null, \"offloading\": false}}");
-    const Tree **leaves = ARENA_ARRAY(arena, const Tree *, (size_t)leaf);
-    for (int i = 0; leaves && i < leaf; i++) leaves[i] = tree_leaf(arena);
-    if (text.failed) arena->failed = true;
-    const Tree *tree = leaves ? tree_node(arena, "transformers.cache_utils:DynamicCache",
-                                          buffer_string(&text), leaves, (uint32_t)leaf)
-                              : NULL;
-    buffer_free(&text);
-    return tree;
-}
-
-static void output_cache(Model *m, const CacheLayer *layers, int64_t count) {
-    Arena *arena = &m->b.program->arena;
-    for (int64_t i = 0; i < count; i++) {
-        const char *stem = arena_format(arena, "cache.layers.%lld", (long long)i);
-        build_output(&m->b, arena_format(arena, "%s.keys", stem),
-                     last_entries(m, layers[i].keys, layers[i].window));
-        build_output(&m->b, arena_format(arena, "%s.values", stem),
-                     last_entries(m, layers[i].values, layers[i].window));
-        if (layers[i].window <= 0) continue;
-        build_output(&m->b, arena_format(arena, "%s._sliding_window_tensor", stem),
-                     build_full(&m->b, NULL, 0, (double)layers[i].window, FERRY_I64));
-    }
 }
 
 /* ---- heads of models ---- */
@@ -232,8 +182,9 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);
-        type =
-            head->cross_attentions ? "CausalLMOutputWithCrossAttentions" : "CausalLMOutputWithPast";
+        type = head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
+               : head->experts        ? "MoeCausalLMOutputWithPast"
+                                      : "CausalLMOutputWithPast";
         break;
     case TASK_SEQUENCE_CLASSIFICATION: {
         Value *logits = model_head_linear(m, hidden, config_labels(m), false, "score");
@@ -252,6 +203,7 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     default:
         build_output(&m->b, "last_hidden_state", hidden);
         type = head->cross_attentions ? "BaseModelOutputWithPastAndCrossAttentions"
+               : head->experts        ? "MoeModelOutputWithPast"
                                       : "BaseModelOutputWithPast";
         key = "last_hidden_state";
         break;
@@ -260,8 +212,7 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
         model_output_tree(m, type, &key, (const Tree *const[]){NULL}, 1);
         return;
     }
-    output_cache(m, head->cache, head->layers);
     const char *const keys[2] = {key, "cache"};
-    const Tree *cache = cache_tree(m, head->cache, head->layers);
+    const Tree *cache = model_output_cache(m, head->cache, head->layers);
     if (cache) model_output_tree(m, type, keys, (const Tree *const[]){NULL, cache}, 2);
 }

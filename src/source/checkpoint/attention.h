@@ -2,7 +2,7 @@
 #ifndef SOURCE_ATTENTION_H
 #define SOURCE_ATTENTION_H
 
-#include "source/checkpoint/model.h"
+#include "source/checkpoint/cache.h"
 
 /* ---- rotary position embedding ---- */
 
@@ -21,12 +21,14 @@ typedef struct RotarySpec {
     int64_t
         trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
     bool ignore_scaling; /* rope_scaling concerns another layer type */
+    const char *otherwise; /* the parameters, as JSON, of a configuration that has none; may be NULL */
     bool float32;        /* cos and sin are float32 whatever the dtype of the computation */
 } RotarySpec;
 
 typedef struct Rotary {
     Value *cos, *sin; /* [batch or 1, 1, sequence, rotated] in the dtype of the computation */
     bool interleaved;
+    double score_factor; /* what mscale_all_dim makes of the scores, in the models that look at it */
 } Rotary;
 
 /* cos and sin at `positions` [batch or 1, sequence], from rope_parameters or from the older spelling
@@ -36,8 +38,7 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions);
 
 /* ---- masks ---- */
 
-/* May query i see key j? bool [batch or 1, 1, sequence or 1, sequence], or NULL when nothing is
- * hidden. `padding` is model_padding_mask (may be NULL); `window` > 0 hides keys `window` or more
+/* May query i see key j? bool [batch or 1, 1, sequence or 1, keys], or NULL when nothing is hidden. `padding` is model_padding_mask (may be NULL); `window` > 0 hides keys `window` or more
  * positions away (before the query only, when causal). A causal mask without padding and window is
  * NULL too: use is_causal then. */
 Value *model_mask(Model *m, Value *padding, bool causal, int64_t window);
@@ -57,8 +58,12 @@ Value *model_lowest(Model *m);
  * no such list. */
 bool model_layer_slides(Model *m, int64_t layer, bool otherwise);
 
-/* The causal mask alone: bool [1, 1, sequence, sequence]. */
-Value *model_causal_mask(Model *m);
+/* Is attention with this mask (may be NULL) to be marked as causal? Not in a step on a cache: there the
+ * first query is not the first position. */
+bool model_is_causal(const Model *m, const Value *mask);
+
+/* The causal mask alone, with a window when `window` > 0: bool [1, 1, sequence, keys]. */
+Value *model_causal_mask(Model *m, int64_t window);
 
 /* Are query i and key j of the same sequence, where rows of the batch may hold several? bool
  * [batch or 1, 1, sequence, sequence], or NULL when they cannot. A row is packed when position_ids is
@@ -66,24 +71,22 @@ Value *model_causal_mask(Model *m);
  * follow the one before. */
 Value *model_packing_mask(Model *m);
 
+/* ---- relative positions ---- */
+
+typedef struct RelativeBuckets {
+    int64_t buckets;
+    int64_t reach;  /* farther keys share a bucket */
+    bool both_ways; /* keys after the query have half of the buckets, else none */
+} RelativeBuckets;
+
+/* What is added to the scores, [1, heads, sequence, keys], from `table` [buckets or more, heads]. */
+Value *model_relative_bias(Model *m, const RelativeBuckets *spec, Value *table);
+
 /* ---- heads of attention ---- */
 
 /* [batch, sequence, heads * size] -> [batch, heads, sequence, size], and back. */
 Value *model_split_heads(Model *m, Value *x, int64_t heads, int64_t size);
 Value *model_merge_heads(Model *m, Value *x);
-
-/* ---- cache ---- */
-
-enum { CACHE_MAX_LAYERS = 1024 };
-
-/* Does the eager model keep a cache, returned or not? */
-bool model_keeps_cache(Model *m);
-
-/* What a decoder layer leaves in the cache. */
-typedef struct CacheLayer {
-    Value *keys, *values; /* [batch, heads, sequence, size] */
-    int64_t window;       /* > 0: a sliding layer, which keeps the last window - 1 entries */
-} CacheLayer;
 
 /* ---- heads of models ---- */
 
@@ -100,6 +103,7 @@ typedef struct DecoderHead {
     int64_t layers;
     const char *token_classifier; /* NULL: "score" */
     bool cross_attentions;        /* the outputs are ...AndCrossAttentions, without any */
+    bool experts;                 /* the outputs are Moe... */
     bool pads;                    /* pad_token_id is `pad` when the key is absent; else null */
     int64_t pad;
 } DecoderHead;

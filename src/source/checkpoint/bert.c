@@ -214,14 +214,14 @@ enum {
 };
 
 const Family encoder_families[] = {
-    {"bert", "Bert", "bert", bert_build, ENCODER_TASKS, &bert_traits},
-    {"roberta", "Roberta", "roberta", bert_build, ENCODER_TASKS, &roberta_traits},
-    {"xlm-roberta", "XLMRoberta", "roberta", bert_build, ENCODER_TASKS, &roberta_traits},
-    {"camembert", "Camembert", "roberta", bert_build, ENCODER_TASKS, &roberta_traits},
-    {"distilbert", "DistilBert", "distilbert", bert_build, ENCODER_TASKS, &distilbert_traits},
-    {"electra", "Electra", "electra", bert_build, ENCODER_TASKS, &electra_traits},
-    {"albert", "Albert", "albert", bert_build, ENCODER_TASKS, &albert_traits},
-    {"mpnet", "MPNet", "mpnet", bert_build, ENCODER_TASKS, &mpnet_traits},
-    {"modernbert", "ModernBert", "model", modernbert_build, ENCODER_TASKS, NULL},
+    {"bert", "Bert", "bert", bert_build, ENCODER_TASKS, &bert_traits, NULL},
+    {"roberta", "Roberta", "roberta", bert_build, ENCODER_TASKS, &roberta_traits, NULL},
+    {"xlm-roberta", "XLMRoberta", "roberta", bert_build, ENCODER_TASKS, &roberta_traits, NULL},
+    {"camembert", "Camembert", "roberta", bert_build, ENCODER_TASKS, &roberta_traits, NULL},
+    {"distilbert", "DistilBert", "distilbert", bert_build, ENCODER_TASKS, &distilbert_traits, NULL},
+    {"electra", "Electra", "electra", bert_build, ENCODER_TASKS, &electra_traits, NULL},
+    {"albert", "Albert", "albert", bert_build, ENCODER_TASKS, &albert_traits, NULL},
+    {"mpnet", "MPNet", "mpnet", bert_build, ENCODER_TASKS, &mpnet_traits, NULL},
+    {"modernbert", "ModernBert", "model", modernbert_build, ENCODER_TASKS, NULL, NULL},
     {0},
 };

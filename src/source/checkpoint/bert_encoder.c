@@ -86,54 +86,22 @@ static Value *embed(Bert *bert) {
 
 /* ---- relative positions ---- */
 
-enum {
-    BUCKETS = 32,       /* of the class, whatever relative_attention_num_buckets says */
-    MAX_DISTANCE = 128, /* farther keys share a bucket */
-    DISTANCES = 2 * MAX_DISTANCE + 1,
-};
-
-/* The row of the table for a key `distance` positions after the query: exact up to a quarter of the
- * buckets, then logarithmic, with the class's arithmetic in float32. */
-static int64_t relative_bucket(int64_t distance) {
-    const int64_t side = BUCKETS / 2, exact = side / 2;
-    int64_t first = distance > 0 ? side : 0, steps = llabs(distance);
-    if (steps < exact) return first + steps;
-    float range = (float)log((double)MAX_DISTANCE / (double)exact);
-    float share = logf((float)steps / (float)exact) / range;
-    int64_t bucket = exact + (int64_t)(share * (float)(side - exact));
-    return first + (bucket < side ? bucket : side - 1);
-}
-
-/* The bias of every distance from -MAX_DISTANCE on, [DISTANCES, heads]. The buckets are computed
- * here, so that no runtime's logarithm decides about the bucket of a power of two. */
-static Value *bias_by_distance(Bert *bert) {
-    Model *m = bert->m;
-    int64_t rows = config_size_or(m, "relative_attention_num_buckets", BUCKETS);
-    if (rows < BUCKETS) {
-        build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: expected \"relative_attention_num_buckets\" to be at least %d, found %lld",
-                   m->config_path, BUCKETS, (long long)rows);
-    }
-    int64_t buckets[DISTANCES];
-    for (int64_t i = 0; i < DISTANCES; i++) buckets[i] = relative_bucket(i - MAX_DISTANCE);
-    Value *table = model_matrix(m, rows, bert->heads, "encoder.relative_attention_bias.weight");
-    Value *bucket = build_constant(&m->b, VALUE_CONSTANT, "relative_buckets", FERRY_I64, 1,
-                                   (const int64_t[]){DISTANCES}, buckets);
-    return build_embedding(&m->b, table, bucket);
-}
+/* Of the class, whatever relative_attention_num_buckets says. */
+static const RelativeBuckets buckets = {.buckets = 32, .reach = 128, .both_ways = true};
 
 /* What is added to the scores, [1, heads, sequence, sequence]. */
 static Value *relative_bias(Bert *bert) {
-    Builder *b = &bert->m->b;
-    const char *outer = build_scope(b, "%s.encoder", bert->m->family->base_prefix);
-    Value *table = bias_by_distance(bert);
-    Value *range = build_arange(b, build_const(b, 0), bert->m->sequence, FERRY_I64);
-    Value *distance = build_sub(b, build_unsqueeze(b, range, 0), build_unsqueeze(b, range, 1));
-    distance = build_clamp(b, distance, arg_int(b, -MAX_DISTANCE), arg_int(b, MAX_DISTANCE));
-    Value *row = build_scalar(b, OP_ADD_SCALAR, distance, MAX_DISTANCE);
-    Value *bias = build_permute(b, build_embedding(b, table, row), (const int64_t[]){2, 0, 1});
-    bias = build_unsqueeze(b, bias, 0);
-    b->scope = outer;
+    Model *m = bert->m;
+    int64_t rows = config_size_or(m, "relative_attention_num_buckets", buckets.buckets);
+    if (rows < buckets.buckets) {
+        build_fail(&m->b, FERRY_BAD_FORMAT,
+                   "%s: expected \"relative_attention_num_buckets\" to be at least %lld, found %lld",
+                   m->config_path, (long long)buckets.buckets, (long long)rows);
+    }
+    const char *outer = build_scope(&m->b, "%s.encoder", m->family->base_prefix);
+    Value *table = model_matrix(m, rows, bert->heads, "encoder.relative_attention_bias.weight");
+    Value *bias = model_relative_bias(m, &buckets, table);
+    m->b.scope = outer;
     return bias;
 }
 

@@ -1,14 +1,34 @@
 /* Reading config.json: typed values, and the check that no key was overlooked. */
+#include "base/file.h"
 #include "base/text.h"
 #include "source/checkpoint/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+struct ConfigScope {
+    ConfigScope *next;
+    json_t *object; /* NULL: absent, which is as good as empty */
+    const char *path;
+    Map used;
+    bool accepted; /* as a whole */
+};
+
+static ConfigScope *add_scope(Model *m, json_t *object, const char *path) {
+    ConfigScope *scope = ARENA_ARRAY(&m->b.program->arena, ConfigScope, 1);
+    if (!scope) {
+        build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+        return m->scopes;
+    }
+    *scope = (ConfigScope){.next = m->scopes, .object = object, .path = path};
+    m->scopes = scope;
+    return scope;
+}
+
 /* True when the key is in the object, null or not; remembers that the family knows it. */
 static json_t *lookup(Model *m, const char *key) {
-    json_t *value = json_object_get(m->config, key);
-    if (value) map_put(&m->config_used, key, m);
+    json_t *value = m->config ? json_object_get(m->config->object, key) : NULL;
+    if (value) map_put(&m->config->used, key, m);
     return value;
 }
 
@@ -27,6 +47,10 @@ bool config_is_null(Model *m, const char *key) {
 
 void config_accept(Model *m, const char *key) {
     lookup(m, key);
+}
+
+void config_accept_all(Model *m) {
+    if (m->config) m->config->accepted = true;
 }
 
 static void wrong_kind(Model *m, const char *key, const char *expected, const json_t *found) {
@@ -71,6 +95,14 @@ double config_float_or(Model *m, const char *key, double otherwise) {
     if (json_is_number(value)) return json_number_value(value);
     wrong_kind(m, key, "a number", value);
     return otherwise;
+}
+
+int64_t config_scaled(Model *m, int64_t size, const char *key, double otherwise) {
+    double scaled = (double)size * config_float_or(m, key, otherwise);
+    if (scaled >= 1 && scaled <= MAX_CONFIG_INT) return (int64_t)scaled;
+    build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"%s\" to make a size of %lld",
+               m->config_path, key, (long long)size);
+    return 1;
 }
 
 bool config_bool_or(Model *m, const char *key, bool otherwise) {
@@ -139,15 +171,47 @@ bool config_is_ignored(const Model *m, const char *key) {
     return false;
 }
 
-void config_check_unread(Model *m) {
+static void check_scope(Model *m, const ConfigScope *scope) {
     const char *key;
     json_t *value;
-    json_object_foreach(m->config, key, value) {
-        if (map_find(&m->config_used, key) || is_harmless(key, value)) continue;
+    if (scope->accepted) return;
+    json_object_foreach(scope->object, key, value) {
+        if (map_find(&scope->used, key) || is_harmless(key, value)) continue;
         if (config_is_ignored(m, key)) continue;
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: the key \"%s\" is not understood for model type %s and may change the "
                    "arithmetic; if it does not, export with --ignore-config %s",
-                   m->config_path, key, m->family->model_type, key);
+                   scope->path, key, m->family->model_type, key);
+    }
+}
+
+void config_check_unread(Model *m) {
+    for (const ConfigScope *scope = m->scopes; scope; scope = scope->next) check_scope(m, scope);
+}
+
+/* ---- the file and its parts ---- */
+
+void config_start(Model *m) {
+    m->config_path = m->checkpoint->config_path;
+    m->config = add_scope(m, m->checkpoint->config, m->config_path);
+}
+
+void config_enter(Model *m, const char *key) {
+    json_t *object = config_get(m, key);
+    const char *path = arena_format(&m->b.program->arena, "%s: %s", m->config_path, key);
+    if (object && !json_is_object(object)) {
+        wrong_kind(m, key, "an object", object);
+        object = NULL;
+    }
+    ConfigScope *known = m->scopes;
+    while (known && (!object || known->object != object)) known = known->next;
+    m->config = known ? known : add_scope(m, object, path);
+    m->config_path = path;
+}
+
+void config_end(Model *m) {
+    for (ConfigScope *scope = m->scopes; scope; scope = scope->next) {
+        if (scope->used.failed) m->b.program->arena.failed = true;
+        map_free(&scope->used);
     }
 }

@@ -5,7 +5,6 @@
  * reads them. */
 #include "source/checkpoint/decoder.h"
 #include "base/dtype.h"
-#include "source/checkpoint/families.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,8 +17,10 @@
 static bool slides_by_default(const Decoder *d, int64_t i, int64_t first, int64_t pattern) {
     switch (d->traits->windows) {
     case WINDOW_NEVER: return false;
-    case WINDOW_ALWAYS: return true;
+    case WINDOW_ALWAYS:
+    case WINDOW_OPTION: return true;
     case WINDOW_SWITCH: return i >= first;
+    case WINDOW_EARLY: return i < first && i % 2 == 0;
     case WINDOW_UNROTATED: return !d->rotated[i];
     case WINDOW_PATTERN: return pattern > 0 && (i + 1) % pattern != 0;
     }
@@ -43,15 +44,14 @@ static void read_windows(Decoder *d) {
     Model *m = d->m;
     WindowRule rule = d->traits->windows;
     int64_t first = 0, pattern = d->traits->pattern;
-    bool on = rule != WINDOW_NEVER;
-    if (on && !config_is_null(m, "sliding_window"))
+    bool switched = rule >= WINDOW_OPTION && rule <= WINDOW_UNROTATED, on = rule != WINDOW_NEVER;
+    if (switched) on = config_bool_or(m, "use_sliding_window", false);
+    if (!on && rule != WINDOW_UNROTATED)
+        config_accept(m, "sliding_window");
+    else if (!config_is_null(m, "sliding_window"))
         d->window = config_size_or(m, "sliding_window", d->traits->window);
     if (!d->causal) d->window = d->window / 2 + 1;
-    if (rule == WINDOW_SWITCH || rule == WINDOW_UNROTATED)
-        on = config_bool_or(m, "use_sliding_window", false);
-    if (rule == WINDOW_SWITCH) first = config_int_or(m, "max_window_layers", 28);
-    if (rule == WINDOW_SWITCH && !on) d->window = 0;
-    if (rule == WINDOW_UNROTATED) config_accept(m, "max_window_layers");
+    if (switched) first = config_int_or(m, "max_window_layers", 28);
     if (d->traits->pattern_key) pattern = config_size_or(m, d->traits->pattern_key, pattern);
     for (int64_t i = 0; i < d->layers; i++) {
         bool sliding = on && slides_by_default(d, i, first, pattern);
@@ -90,7 +90,7 @@ static void read_shape(Decoder *d) {
     if (config_is_null(m, "num_key_value_heads")) kv_heads = d->heads;
     d->kv_heads = config_int_or(m, "num_key_value_heads", kv_heads);
     int64_t head_dim = d->traits->head_dim ? d->traits->head_dim : d->hidden / d->heads;
-    d->head_dim = config_int_or(m, "head_dim", head_dim);
+    d->head_dim = config_size_or(m, "head_dim", head_dim);
     if (d->layers > CACHE_MAX_LAYERS || d->kv_heads < 1 || d->heads % d->kv_heads != 0 ||
         d->head_dim < 1) {
         build_fail(
@@ -118,7 +118,8 @@ static void read_options(Decoder *d) {
         d->block = BLOCK_PARALLEL;
     }
     d->qk_norm = traits->qk_norm == QK_SHARED || traits->qk_norm == QK_PROJECTION;
-    if (traits->qk_norm == QK_MATRIX) d->qk_norm = config_bool_or(m, "use_qk_norm", false);
+    if (traits->qk_norm == QK_MATRIX || traits->qk_norm == QK_OPTION)
+        d->qk_norm = config_bool_or(m, "use_qk_norm", false);
     if (traits->qk_norm == QK_LIST) d->qk_norm = config_bool_or(m, "qk_layernorm", false);
     d->scale = traits->multipliers ? config_float_or(m, "attention_multiplier", 1) : head_scale;
     if (traits->query_scalar) {
@@ -145,6 +146,8 @@ static void read_options(Decoder *d) {
     }
     read_rotated_layers(d);
     read_windows(d);
+    if (traits->experts) experts_read(d);
+    if (traits->latent) latent_read(d);
 }
 
 /* ---- the whole model ---- */
@@ -175,15 +178,16 @@ static Value *scale_logits(Model *m, Value *logits) {
 static void prepare_mask(Decoder *d, int kind, Value *padding, Value *packing) {
     Model *m = d->m;
     Value *mask = model_mask(m, padding, d->causal, kind ? d->window : 0);
-    if (!mask && d->causal && (packing || d->softcap)) mask = model_causal_mask(m);
+    if (!mask && d->causal && (packing || decoder_scores(d))) mask = model_causal_mask(m, 0);
     if (packing) mask = mask ? build_binary(&m->b, OP_AND, mask, packing) : packing;
     d->mask[kind] = mask;
-    d->is_causal[kind] = d->causal && !mask;
+    d->is_causal[kind] = d->causal && model_is_causal(m, mask);
 }
 
 static void prepare_attention(Decoder *d) {
     Model *m = d->m;
     const DecoderTraits *traits = d->traits;
+    m->masks_by_type = traits->windows >= WINDOW_SWITCH;
     Value *padding = model_padding_mask(m), *positions = model_positions(m);
     Value *packing = padding ? NULL : model_packing_mask(m);
     const RotarySpec spec = {.head_dim = d->head_dim,
@@ -193,7 +197,8 @@ static void prepare_attention(Decoder *d) {
                              .even = traits->even_rotation,
                              .interleaved = traits->interleaved,
                              .max_length = traits->max_length,
-                             .trained_length = traits->trained_length};
+                             .trained_length = traits->trained_length,
+                             .otherwise = traits->rope};
     RotarySpec specs[2] = {spec, spec};
     if (traits->rotary_by_type) {
         specs[0].layer_type = "full_attention";
@@ -227,7 +232,7 @@ static Value *input_embedding(const Decoder *d) {
     return model_weight(m, 2, shape, "embed_tokens.weight");
 }
 
-static void build_decoder(Model *m) {
+void decoder_build(Model *m) {
     Decoder d = {.m = m, .traits = m->family->traits};
     read_shape(&d);
     read_options(&d);
@@ -254,6 +259,7 @@ static void build_decoder(Model *m) {
                               .scale_logits = scale_logits,
                               .cache = d.cache,
                               .layers = d.layers,
+                              .experts = d.traits->experts != NULL,
                               .pads = d.traits->pads,
                               .pad = d.traits->pad};
     model_decoder_outputs(m, x, &head);
@@ -263,160 +269,3 @@ static void build_decoder(Model *m) {
     config_accept(m, "logits_scaling");
     config_accept(m, "logit_scale");
 }
-
-/* ---- model types ---- */
-
-#define LLAMA_LIKE                                                                                 \
-    .activation_key = "hidden_act", .activation = "silu", .eps_key = "rms_norm_eps", .eps = 1e-6,  \
-    .theta = 10000
-#define PADS(token) .pads = true, .pad = token
-
-static const DecoderTraits llama = {LLAMA_LIKE, .max_length = 2048, .bias_key = "attention_bias",
-                                    .output_bias = true, .mlp_bias_key = "mlp_bias"};
-static const DecoderTraits mistral = {LLAMA_LIKE, .max_length = 131072, .kv_heads = 8,
-                                      .windows = WINDOW_ALWAYS, .window = 4096};
-static const DecoderTraits qwen2 = {LLAMA_LIKE,     .max_length = 32768,      .bias = true,
-                                    .kv_heads = 32, .windows = WINDOW_SWITCH, .window = 4096};
-static const DecoderTraits qwen3 = {
-    LLAMA_LIKE,          .max_length = 32768,      .bias_key = "attention_bias",
-    .output_bias = true, .qk_norm = QK_SHARED,     .head_dim = 128,
-    .kv_heads = 32,      .windows = WINDOW_SWITCH, .window = 4096};
-static const DecoderTraits smollm3 = {.activation_key = "hidden_act",
-                                      .activation = "silu",
-                                      .eps_key = "rms_norm_eps",
-                                      .eps = 1e-6,
-                                      .bias_key = "attention_bias",
-                                      .output_bias = true,
-                                      .mlp_bias_key = "mlp_bias",
-                                      .kv_heads = 4,
-                                      .max_length = 32768,
-                                      .theta = 2000000,
-                                      PADS(128004),
-                                      .windows = WINDOW_UNROTATED,
-                                      .skips_rotation = true};
-static const DecoderTraits phi3 = {.activation_key = "hidden_act",
-                                   .activation = "silu",
-                                   .eps_key = "rms_norm_eps",
-                                   .eps = 1e-5,
-                                   .fused = true,
-                                   .max_length = 4096,
-                                   .theta = 10000,
-                                   .partial = 1,
-                                   .trained_length = 4096,
-                                   PADS(32000),
-                                   .windows = WINDOW_ALWAYS};
-static const DecoderTraits olmo2 = {.activation_key = "hidden_act",
-                                    .activation = "silu",
-                                    .eps_key = "rms_norm_eps",
-                                    .eps = 1e-5,
-                                    .bias_key = "attention_bias",
-                                    .output_bias = true,
-                                    .qk_norm = QK_PROJECTION,
-                                    .block = BLOCK_POST,
-                                    .max_length = 2048,
-                                    .theta = 10000,
-                                    PADS(1)};
-static const DecoderTraits granite = {
-    LLAMA_LIKE,          .max_length = 2048,         .bias_key = "attention_bias",
-    .output_bias = true, .mlp_bias_key = "mlp_bias", .multipliers = true};
-
-#define GEMMA_LIKE                                                                                 \
-    .activation = "gelu_pytorch_tanh", .norm = NORM_RMS_PLUS_ONE, .eps_key = "rms_norm_eps",       \
-    .eps = 1e-6, .bias_key = "attention_bias", .output_bias = true, .scales_embedding = true,      \
-    .head_dim = 256, PADS(0)
-
-static const DecoderTraits gemma = {GEMMA_LIKE,           .activation_key = "hidden_act",
-                                    .gelu_is_tanh = true, .max_length = 8192,
-                                    .theta = 10000,       .kv_heads = 16};
-static const DecoderTraits gemma2 = {GEMMA_LIKE,
-                                     .activation_key = "hidden_activation",
-                                     .max_length = 8192,
-                                     .theta = 10000,
-                                     .kv_heads = 4,
-                                     .block = BLOCK_SANDWICH,
-                                     .windows = WINDOW_PATTERN,
-                                     .window = 4096,
-                                     .pattern = 2,
-                                     .softcap_attention = 50,
-                                     .softcap_logits = 30,
-                                     .query_scalar = 256};
-static const DecoderTraits gemma3 = {GEMMA_LIKE,
-                                     .activation_key = "hidden_activation",
-                                     .max_length = 131072,
-                                     .theta = 1000000,
-                                     .kv_heads = 4,
-                                     .block = BLOCK_SANDWICH,
-                                     .qk_norm = QK_SHARED,
-                                     .windows = WINDOW_PATTERN,
-                                     .window = 4096,
-                                     .pattern = 6,
-                                     .pattern_key = "sliding_window_pattern",
-                                     .query_scalar = 256,
-                                     .rotary_by_type = true,
-                                     .both_ways = true};
-static const DecoderTraits starcoder2 = {.activation_key = "hidden_act",
-                                         .activation = "gelu_pytorch_tanh",
-                                         .norm = NORM_LAYER,
-                                         .eps_key = "norm_epsilon",
-                                         .eps = 1e-5,
-                                         .bias_key = "use_bias",
-                                         .bias = true,
-                                         .output_bias = true,
-                                         .mlp_bias_key = "use_bias",
-                                         .plain_mlp = true,
-                                         .kv_heads = 2,
-                                         .max_length = 4096,
-                                         .theta = 10000,
-                                         .windows = WINDOW_ALWAYS};
-static const DecoderTraits stablelm = {.activation_key = "hidden_act",
-                                       .activation = "silu",
-                                       .norm = NORM_LAYER,
-                                       .eps_key = "layer_norm_eps",
-                                       .eps = 1e-5,
-                                       .bias_key = "use_qkv_bias",
-                                       .qk_norm = QK_LIST,
-                                       .kv_heads = 32,
-                                       .max_length = 4096,
-                                       .theta = 10000,
-                                       .partial = 0.25,
-                                       .even_rotation = true,
-                                       .parallel_option = true};
-static const DecoderTraits cohere = {.activation_key = "hidden_act",
-                                     .activation = "silu",
-                                     .norm = NORM_LAYER_SCALE,
-                                     .eps_key = "layer_norm_eps",
-                                     .eps = 1e-5,
-                                     .bias_key = "attention_bias",
-                                     .output_bias = true,
-                                     .qk_norm = QK_MATRIX,
-                                     .block = BLOCK_PARALLEL,
-                                     .max_length = 8192,
-                                     .theta = 500000,
-                                     .interleaved = true,
-                                     PADS(0),
-                                     .logit_scale = 0.0625};
-
-enum {
-    BASE = 1u << TASK_FEATURES | 1u << TASK_CAUSAL_LM,
-    SEQUENCE = 1u << TASK_SEQUENCE_CLASSIFICATION,
-    TOKENS = 1u << TASK_TOKEN_CLASSIFICATION,
-    ANSWERS = 1u << TASK_QUESTION_ANSWERING,
-};
-
-const Family decoder_families[] = {
-    {"llama", "Llama", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &llama},
-    {"mistral", "Mistral", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &mistral},
-    {"qwen2", "Qwen2", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen2},
-    {"qwen3", "Qwen3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &qwen3},
-    {"smollm3", "SmolLM3", "model", build_decoder, BASE | SEQUENCE | TOKENS | ANSWERS, &smollm3},
-    {"gemma", "Gemma", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma},
-    {"gemma2", "Gemma2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &gemma2},
-    {"gemma3_text", "Gemma3", "model", build_decoder, BASE | SEQUENCE, &gemma3},
-    {"phi3", "Phi3", "model", build_decoder, BASE | SEQUENCE | TOKENS, &phi3},
-    {"olmo2", "Olmo2", "model", build_decoder, BASE | SEQUENCE, &olmo2},
-    {"granite", "Granite", "model", build_decoder, BASE, &granite},
-    {"starcoder2", "Starcoder2", "model", build_decoder, BASE | SEQUENCE | TOKENS, &starcoder2},
-    {"stablelm", "StableLm", "model", build_decoder, BASE | SEQUENCE | TOKENS, &stablelm},
-    {"cohere", "Cohere", "model", build_decoder, BASE, &cohere},
-    {0},
-};

@@ -3,6 +3,7 @@
 #define SOURCE_DECODER_H
 
 #include "source/checkpoint/attention.h"
+#include "source/checkpoint/experts.h"
 
 typedef enum NormKind {
     NORM_RMS,          /* x / rms(x) * w */
@@ -13,6 +14,7 @@ typedef enum NormKind {
 
 typedef enum QkNorm {
     QK_NONE,
+    QK_OPTION,     /* the same as the next, when use_qk_norm */
     QK_SHARED,     /* one norm of head size for all heads: q_norm.weight [size] */
     QK_PROJECTION, /* one norm over the whole projection: q_norm.weight [heads * size] */
     QK_MATRIX,     /* LayerNorm per head: q_norm.weight [heads, size], when use_qk_norm */
@@ -28,8 +30,10 @@ typedef enum BlockKind {
 
 typedef enum WindowRule {
     WINDOW_NEVER,
-    WINDOW_ALWAYS,    /* every layer, when sliding_window is set */
-    WINDOW_SWITCH,    /* use_sliding_window; layer_types, or layers from max_window_layers on */
+    WINDOW_ALWAYS, /* every layer, when sliding_window is set */
+    WINDOW_OPTION, /* every layer, with use_sliding_window */
+    WINDOW_SWITCH, /* use_sliding_window; layer_types, or layers from max_window_layers on */
+    WINDOW_EARLY, /* use_sliding_window; layer_types, or every other of the first max_window_layers */
     WINDOW_UNROTATED, /* layer_types, or with use_sliding_window the layers that do not rotate */
     WINDOW_PATTERN,   /* layer_types, or all but every n-th layer */
 } WindowRule;
@@ -52,7 +56,8 @@ typedef struct DecoderTraits {
     int64_t kv_heads;      /* default; 0: as many as heads */
     int64_t max_length;    /* default of max_position_embeddings */
     double theta;
-    double partial;         /* default share of the head that rotates; 0: the whole head, always */
+    const char *rope; /* rope_parameters, as JSON, of a configuration that has none; NULL: plain */
+    double partial;   /* default share of the head that rotates; 0: the whole head, always */
     int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
     bool even_rotation;     /* an odd number of rotated features is not supported */
     bool interleaved;
@@ -72,7 +77,18 @@ typedef struct DecoderTraits {
     bool rotary_by_type;      /* sliding layers have rope parameters of their own */
     bool gelu_is_tanh;        /* the activation "gelu" means the tanh approximation */
     bool both_ways;           /* use_bidirectional_attention lets queries see later keys */
+    const ExpertTraits *experts; /* NULL: none */
+    bool latent;                 /* DeepSeek's attention over compressed keys and values */
+    bool sinks;                  /* each head has a score more, which no key gets */
 } DecoderTraits;
+
+/* Sizes of DeepSeek's attention. */
+typedef struct Latent {
+    int64_t query_rank;            /* of the compressed queries; 0: they are not */
+    int64_t rank;                  /* of the compressed keys and values */
+    int64_t plain, rotated, value; /* features of a head: of queries and keys, and of values */
+    bool pairs;                    /* neighbouring features rotate, and become halves */
+} Latent;
 
 typedef struct Decoder {
     Model *m;
@@ -89,10 +105,31 @@ typedef struct Decoder {
     Value *mask[2];
     bool is_causal[2];
     CacheLayer *cache;
+    Experts *experts; /* NULL: none */
+    Latent latent;
 } Decoder;
+
+/* The program of a model type, whose family has its traits. */
+void decoder_build(Model *m);
+
+/* Is attention built of its parts, because no fused operation does it? */
+static inline bool decoder_scores(const Decoder *d) {
+    return d->softcap || d->traits->sinks;
+}
 
 /* One layer: attention and the feed-forward part with their norms and residuals. */
 Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
+
+/* Attention with the layer's weights, "layers.N.self_attn.q_proj.weight" and so on. */
+Value *decoder_attention(Decoder *d, Value *x, int64_t layer);
+
+/* latent.c: DeepSeek's attention, and what the configuration says of it. */
+void latent_read(Decoder *d);
+Value *latent_attention(Decoder *d, Value *x, int64_t layer);
+
+/* down(activation(gate(x)) * up(x)) with the projections "<name>.gate_proj" and so on, `size` features
+ * inside. */
+Value *decoder_mlp(Decoder *d, Value *x, int64_t size, const char *name);
 
 /* The norm of this model type over the hidden features, with the base model's weights "<name>.weight"
  * and "<name>.bias". */

@@ -144,8 +144,8 @@ static void read_neo_layers(GptDecoder *d) {
 /* Attention hides keys twice, for the layer's own window and for padding, each time by adding the
  * lowest number: where both do, that is minus infinity. */
 static Value *neo_mask(Model *m, Value *padding, int64_t window) {
-    if (!padding) return model_mask(m, NULL, true, window);
-    Value *own = window > 0 ? model_mask(m, NULL, true, window) : model_causal_mask(m);
+    if (!padding && !model_masks_whole(m)) return model_mask(m, NULL, true, window);
+    Value *own = model_causal_mask(m, window);
     Value *common = model_mask(m, padding, true, 0);
     return build_add(&m->b, model_additive_mask(m, own, NULL),
                      model_additive_mask(m, common, NULL));
@@ -240,15 +240,15 @@ enum {
 };
 
 const Family gpt_families[] = {
-    {"gpt2", "GPT2", "transformer", build_gpt2, ALL, &gpt2_traits},
+    {"gpt2", "GPT2", "transformer", build_gpt2, ALL, &gpt2_traits, NULL},
     {"gpt_bigcode", "GPTBigCode", "transformer", build_gpt_bigcode, BASE | SEQUENCE | TOKENS,
-     &bigcode_traits},
-    {"gpt_neo", "GPTNeo", "transformer", build_gpt_neo, ALL, &neo_traits},
-    {"gptj", "GPTJ", "transformer", build_gptj, BASE | SEQUENCE | ANSWERS, &gptj_traits},
-    {"codegen", "CodeGen", "transformer", build_codegen, BASE, &codegen_traits},
-    {"gpt_neox", "GPTNeoX", "gpt_neox", build_gpt_neox, ALL, &gpt_neox_traits},
-    {"bloom", "Bloom", "transformer", build_bloom, ALL, &bloom_traits},
-    {"falcon", "Falcon", "transformer", build_falcon, ALL, &falcon_traits},
-    {"opt", "OPT", "model", build_opt, BASE | SEQUENCE | ANSWERS, &opt_traits},
+     &bigcode_traits, NULL},
+    {"gpt_neo", "GPTNeo", "transformer", build_gpt_neo, ALL, &neo_traits, NULL},
+    {"gptj", "GPTJ", "transformer", build_gptj, BASE | SEQUENCE | ANSWERS, &gptj_traits, NULL},
+    {"codegen", "CodeGen", "transformer", build_codegen, BASE, &codegen_traits, NULL},
+    {"gpt_neox", "GPTNeoX", "gpt_neox", build_gpt_neox, ALL, &gpt_neox_traits, NULL},
+    {"bloom", "Bloom", "transformer", build_bloom, ALL, &bloom_traits, NULL},
+    {"falcon", "Falcon", "transformer", build_falcon, ALL, &falcon_traits, NULL},
+    {"opt", "OPT", "model", build_opt, BASE | SEQUENCE | ANSWERS, &opt_traits, NULL},
     {0},
 };

@@ -167,14 +167,17 @@ static Value *attention(GptDecoder *d, Value *x, int64_t layer) {
     Projections p = project(d, x, module);
     p.query = rotate(d, p.query);
     p.key = rotate(d, p.key);
-    d->cache[layer] = (CacheLayer){.keys = p.key, .values = p.value};
+    CacheLayer *cache = &d->cache[layer];
+    *cache = (CacheLayer){.keys = p.key, .values = p.value};
     if (d->caches_repeated && d->kv_heads != d->heads) {
-        d->cache[layer].keys = repeat_heads(d, p.key);
-        d->cache[layer].values = repeat_heads(d, p.value);
+        cache->keys = repeat_heads(d, p.key);
+        cache->values = repeat_heads(d, p.value);
     }
+    model_join_cache(d->m, cache, layer);
+    if (model_takes_cache(d->m)) p = (Projections){p.query, cache->keys, cache->values};
     double scale = d->divides_by_layer ? d->scale / (double)(layer + 1) : d->scale;
     Value *mask = d->mask[d->local && d->local[layer]];
-    x = build_attention(b, p.query, p.key, p.value, mask, !mask, scale);
+    x = build_attention(b, p.query, p.key, p.value, mask, model_is_causal(d->m, mask), scale);
     x = linear(d, model_merge_heads(d->m, x), d->hidden, d->output_bias,
                within(d, module, d->traits->output));
     b->scope = outer;

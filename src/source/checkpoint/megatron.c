@@ -84,8 +84,9 @@ void build_bloom(Model *m) {
         d.order = GPT_PRE_NORMALIZED;
     }
     Value *x = gpt_norm(&d, gpt_embed(&d, d.hidden), "word_embeddings_layernorm");
+    m->masks_keys = true; /* their positions make the bias */
     Value *padding = model_padding_mask(m);
-    Value *allowed = padding ? model_mask(m, padding, true, 0) : model_causal_mask(m);
+    Value *allowed = padding ? model_mask(m, padding, true, 0) : model_causal_mask(m, 0);
     d.mask[0] = model_additive_mask(m, allowed, model_alibi(m, padding, d.heads, false));
     x = gpt_layers(&d, x);
     gpt_outputs(&d, gpt_norm(&d, x, "ln_f"));
@@ -164,10 +165,11 @@ static Value *falcon_positions(Model *m) {
 
 static void prepare_falcon_attention(GptDecoder *d) {
     Model *m = d->m;
+    m->masks_keys = config_bool_or(m, "alibi", false);
     Value *padding = model_padding_mask(m);
     Value *positions = falcon_positions(m);
     if (config_bool_or(m, "alibi", false)) {
-        Value *allowed = padding ? model_mask(m, padding, true, 0) : model_causal_mask(m);
+        Value *allowed = padding ? model_mask(m, padding, true, 0) : model_causal_mask(m, 0);
         Value *alibi = model_alibi(m, padding, d->heads, true);
         alibi = build_scalar(&m->b, OP_DIV_SCALAR, alibi, sqrt((double)d->head_dim));
         d->mask[0] = model_additive_mask(m, allowed, alibi);

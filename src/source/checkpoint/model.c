@@ -1,5 +1,6 @@
 /* The services of model.h, but for the configuration (config.c), the activations (activation.c) and the
  * list of families (families.c). */
+#include "source/checkpoint/cache.h"
 #include "source/checkpoint/families.h"
 #include "base/error.h"
 
@@ -34,19 +35,62 @@ static const CheckpointTensor *find_spelled(Model *m, const char *name) {
     return NULL;
 }
 
-/* The same for a name of the base model: with the class's prefix, bare (as the base class saves it),
- * or with the prefixes that some heads and fine-tuning tools use. */
+/* What names of the base model begin with: the class's prefix, nothing (as the base class saves it), or
+ * what some heads and fine-tuning tools put there. */
+enum { BASE_PREFIXES = 6 };
+
+static const char *base_prefix(const Model *m, size_t i) {
+    static const char *const others[BASE_PREFIXES - 1] = {
+        "", "model", "transformer", "base_model.model", "base_model.model.model"};
+    return i == 0 ? m->family->base_prefix : others[i - 1];
+}
+
+/* "a.b" of "a" and "b", each of which may be empty. */
+static const char *join_names(Model *m, const char *a, const char *b) {
+    return arena_format(&m->b.program->arena, "%s%s%s", a, *a && *b ? "." : "", b);
+}
+
+/* The tensor called `name` in the present part of the base model. */
 static const CheckpointTensor *find_base(Model *m, const char *name) {
-    const char *const prefixes[] = {
-        m->family->base_prefix,  "", "model", "transformer", "base_model.model",
-        "base_model.model.model"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const char *dot = *prefixes[i] ? "." : "";
-        const char *full = arena_format(&m->b.program->arena, "%s%s%s", prefixes[i], dot, name);
-        const CheckpointTensor *found = find_spelled(m, full);
+    name = join_names(m, m->part_prefix, name);
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, base_prefix(m, i), name));
         if (found) return found;
     }
     return NULL;
+}
+
+/* Has the checkpoint tensors below this prefix in the base model? */
+static bool has_below(Model *m, const char *prefix) {
+    if (!*prefix) return true;
+    for (size_t i = 0; i < BASE_PREFIXES; i++) {
+        const char *full =
+            arena_format(&m->b.program->arena, "%s.", join_names(m, base_prefix(m, i), prefix));
+        size_t length = strlen(full);
+        for (size_t t = 0; t < m->checkpoint->tensor_count; t++) {
+            const char *name = m->checkpoint->tensors[t].name;
+            if (strncmp(name, full, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+ModelPart model_enter(Model *m, const char *key, const char *const *prefixes) {
+    const ModelPart outer = {m->config, m->config_path, m->part_prefix};
+    const char *prefix = NULL;
+    for (size_t i = 0; prefixes[i]; i++) {
+        prefix = join_names(m, outer.part_prefix, prefixes[i]);
+        if (has_below(m, prefix)) break;
+    }
+    m->part_prefix = prefix;
+    if (key) config_enter(m, key);
+    return outer;
+}
+
+void model_leave(Model *m, ModelPart outer) {
+    m->config = outer.config;
+    m->config_path = outer.config_path;
+    m->part_prefix = outer.part_prefix;
 }
 
 /* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
@@ -67,32 +111,43 @@ static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
 static void wrong_shape(Model *m, const CheckpointTensor *found, uint32_t rank,
                         const int64_t *shape) {
     Buffer text = {0};
-    buffer_format(&text, "%s/%s: tensor \"%s\": expected the shape ", m->checkpoint->directory,
-                  found->shard->name, found->tensor->name);
+    buffer_format(&text, "%s: tensor \"%s\": expected the shape ", found->shard->file.path,
+                  found->name);
     print_sizes(&text, rank, shape);
     buffer_text(&text, ", found ");
-    print_sizes(&text, found->tensor->rank, found->tensor->shape);
+    print_sizes(&text, found->rank, found->shape);
     build_fail(&m->b, FERRY_BAD_FORMAT, "%s", buffer_string(&text));
     buffer_free(&text);
 }
 
+/* What the file has; NULL after a failure. */
+static const Recipe *read_tensor(Model *m, const CheckpointTensor *tensor, uint32_t rank,
+                                 const int64_t *shape) {
+    if (!build_ok(&m->b)) return NULL;
+    if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
+        wrong_shape(m, tensor, rank, shape);
+        return NULL;
+    }
+    const Recipe *recipe = checkpoint_recipe(&m->b.program->arena, tensor);
+    if (!recipe) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return recipe;
+}
+
+static Value *made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    Value *value = program_weight(m->b.program, VALUE_PARAMETER, name, recipe);
+    if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    return ferry_dtype_is_float(value->dtype) ? build_to(&m->b, value, dtype) : value;
+}
+
 /* The value of a tensor of the file in the dtype of the computation, made once per tensor. */
 static Value *load(Model *m, const CheckpointTensor *found, uint32_t rank, const int64_t *shape) {
-    const SafeTensor *tensor = found->tensor;
-    if (!build_ok(&m->b)) return &m->b.poison;
-    if (tensor->rank != rank || memcmp(tensor->shape, shape, rank * sizeof *shape) != 0) {
-        wrong_shape(m, found, rank, shape);
-        return &m->b.poison;
-    }
-    Value *value = map_find(&m->weights, tensor->name);
+    const Recipe *recipe = read_tensor(m, found, rank, shape);
+    if (!recipe) return &m->b.poison;
+    Value *value = map_find(&m->weights, found->name);
     if (value) return value;
-    Program *program = m->b.program;
-    const Recipe *recipe = recipe_file(&program->arena, &found->shard->tensors.file, tensor->offset,
-                                       tensor->dtype, rank, shape);
-    value = program_weight(program, VALUE_PARAMETER, tensor->name, recipe);
-    if (!value) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
-    if (ferry_dtype_is_float(value->dtype)) value = build_to(&m->b, value, m->dtype);
-    map_put(&m->weights, tensor->name, value);
+    value = made_weight(m, recipe, m->dtype, found->name);
+    map_put(&m->weights, found->name, value);
     return value;
 }
 
@@ -106,7 +161,8 @@ static Value *base_weight(Model *m, uint32_t rank, const int64_t *shape, const c
     if (!build_ok(&m->b)) return &m->b.poison;
     const CheckpointTensor *found = find_base(m, name);
     if (found) return load(m, found, rank, shape);
-    return missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    const char *part = join_names(m, m->part_prefix, name);
+    return missing(m, join_names(m, m->family->base_prefix, part));
 }
 
 /* The printf-formatted name that the varargs of the callers make. */
@@ -121,6 +177,21 @@ Value *model_weight(Model *m, uint32_t rank, const int64_t *shape, const char *n
     return base_weight(m, rank, shape, name);
 }
 
+const Recipe *model_recipe(Model *m, uint32_t rank, const int64_t *shape, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    if (!build_ok(&m->b)) return NULL;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found) return read_tensor(m, found, rank, shape);
+    missing(m, arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name));
+    return NULL;
+}
+
+Value *model_made_weight(Model *m, const Recipe *recipe, ferry_dtype dtype, const char *name, ...) {
+    FORMAT_NAME(m, name);
+    name = arena_format(&m->b.program->arena, "%s.%s", m->family->base_prefix, name);
+    return made_weight(m, recipe, dtype, name);
+}
+
 Value *model_vector(Model *m, int64_t size, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, 1, &size, name);
@@ -129,6 +200,14 @@ Value *model_vector(Model *m, int64_t size, const char *name, ...) {
 Value *model_matrix(Model *m, int64_t rows, int64_t columns, const char *name, ...) {
     FORMAT_NAME(m, name);
     return base_weight(m, 2, (const int64_t[]){rows, columns}, name);
+}
+
+int64_t model_size(Model *m, uint32_t dim, const char *name) {
+    if (!build_ok(&m->b)) return 1;
+    const CheckpointTensor *found = find_base(m, name);
+    if (found && dim < found->rank && found->shape[dim] > 0) return found->shape[dim];
+    missing(m, join_names(m, m->part_prefix, name));
+    return 1;
 }
 
 bool model_has(Model *m, const char *name, ...) {
@@ -184,36 +263,25 @@ static const CheckpointTensor *origin(Model *m, const Value *value) {
     return checkpoint_find(m->checkpoint, value->name);
 }
 
-/* Compares in blocks, so that two large tensors are not in memory at once. */
-static bool same_content(const CheckpointTensor *a, const CheckpointTensor *b) {
-    const uint64_t block = 1 << 22, size = a->tensor->size;
-    const MappedFile *left = &a->shard->tensors.file, *right = &b->shard->tensors.file;
-    bool same = a->tensor->dtype == b->tensor->dtype && b->tensor->size == size;
-    for (uint64_t i = 0; i < size && same; i += block) {
-        uint64_t from = a->tensor->offset + i, to = b->tensor->offset + i;
-        uint64_t length = size - i < block ? size - i : block;
-        same = memcmp(left->bytes + from, right->bytes + to, length) == 0;
-        file_forget(left, from, length);
-        file_forget(right, to, length);
-    }
-    return same;
-}
-
 Value *model_output_embedding(Model *m, const char *name, Value *tied) {
-    if (!build_ok(&m->b)) return &m->b.poison;
-    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
     bool denied =
         config_get(m, "tie_word_embeddings") && !config_bool_or(m, "tie_word_embeddings", true);
-    if (!own && denied) {
+    if (build_ok(&m->b) && !find_head(m, name) && denied) {
         return build_fail(
             &m->b, FERRY_BAD_FORMAT,
             "%s: \"tie_word_embeddings\" is false, but the weight \"%s\" is in none of "
             "the files; if the model is tied, set the key to true",
             m->config_path, name);
     }
-    if (!own || !shared) return own ? load(m, own, 2, own->tensor->shape) : tied;
+    return model_tied_weight(m, name, tied);
+}
+
+Value *model_tied_weight(Model *m, const char *name, Value *tied) {
+    if (!build_ok(&m->b)) return &m->b.poison;
+    const CheckpointTensor *own = find_head(m, name), *shared = origin(m, tied);
+    if (!own || !shared) return own ? load(m, own, 2, own->shape) : tied;
     const int64_t shape[2] = {tied->shape[0]->value, tied->shape[1]->value};
-    if (same_content(own, shared)) return tied;
+    if (checkpoint_same(own, shared)) return tied;
     if (config_bool_or(m, "tie_word_embeddings", false)) {
         model_note(m,
                    "\"%s\" differs from the input embedding although tie_word_embeddings is "
@@ -225,12 +293,21 @@ Value *model_output_embedding(Model *m, const char *name, Value *tied) {
 
 /* ---- inputs and outputs ---- */
 
+/* Is this the input `stem` of the part that reads tokens: "input_ids", or "decoder_input_ids"? */
+static bool is_input(const Model *m, const char *name, const char *stem) {
+    size_t length = strlen(m->input_prefix);
+    return strncmp(name, m->input_prefix, length) == 0 && strcmp(name + length, stem) == 0;
+}
+
+static const char *input_name(Model *m, const char *stem) {
+    return arena_format(&m->b.program->arena, "%s%s", m->input_prefix, stem);
+}
+
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape) {
     for (size_t i = 0; i < m->input_count; i++) {
         InputRequest *request = &m->inputs[i];
         if (strcmp(request->name, name) != 0) continue;
-        request->used = true;
         if (request->rank && request->rank != rank) {
             return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
                               "the input \"%s\" has %u dimensions, expected %u", name,
@@ -250,15 +327,18 @@ static Value *as_int64(Model *m, Value *x) {
 
 Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
     const Sym *shape[3] = {m->batch, m->sequence, build_dim(&m->b, table, 1)};
-    Value *input_ids = model_input(m, "input_ids", FERRY_I64, 2, shape);
-    Value *embeds = model_input(m, "inputs_embeds", m->dtype, 3, shape);
+    const char *prefix = m->input_prefix;
+    Value *input_ids = model_input(m, input_name(m, "input_ids"), FERRY_I64, 2, shape);
+    Value *embeds = model_input(m, input_name(m, "inputs_embeds"), m->dtype, 3, shape);
     if (input_ids && embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected either input_ids or inputs_embeds as an input, found both");
+                          "expected either %sinput_ids or %sinputs_embeds as an input, found both",
+                          prefix, prefix);
     }
     if (!input_ids && !embeds) {
         return build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                          "expected input_ids or inputs_embeds among the inputs");
+                          "expected %sinput_ids or %sinputs_embeds among the inputs", prefix,
+                          prefix);
     }
     Value *given = input_ids ? input_ids : embeds;
     m->batch = build_dim(&m->b, given, 0);
@@ -268,16 +348,23 @@ Value *model_embed_inputs(Model *m, Value *table, Value **ids) {
 }
 
 Value *model_positions(Model *m) {
-    Value *given =
-        model_input(m, "position_ids", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    Value *given = model_input(m, input_name(m, "position_ids"), FERRY_I64, 2,
+                               (const Sym *const[]){m->batch, m->sequence});
     if (given) return as_int64(m, given);
-    Value *range = build_arange(&m->b, build_const(&m->b, 0), m->sequence, FERRY_I64);
-    return build_unsqueeze(&m->b, range, 0);
+    return build_unsqueeze(&m->b, model_slots(m), 0);
+}
+
+bool model_masks_whole(const Model *m) {
+    return model_takes_cache(m) && m->request->static_cache > 0 && !m->masks_keys;
 }
 
 Value *model_padding_mask(Model *m) {
-    Value *given =
-        model_input(m, "attention_mask", FERRY_I64, 2, (const Sym *const[]){m->batch, m->sequence});
+    if (model_masks_whole(m)) return NULL;
+    return model_mask_input(m, input_name(m, "attention_mask"), model_key_count(m));
+}
+
+Value *model_mask_input(Model *m, const char *name, const Sym *keys) {
+    Value *given = model_input(m, name, FERRY_I64, 2, (const Sym *const[]){m->batch, keys});
     if (!given) return NULL;
     return given->dtype == FERRY_BOOL ? given : build_scalar(&m->b, OP_NE_SCALAR, given, 0);
 }
@@ -287,7 +374,8 @@ void model_output_tree(Model *m, const char *type, const char *const *keys,
     Arena *arena = &m->b.program->arena;
     const Tree *children[16];
     for (uint32_t i = 0; i < count; i++) children[i] = trees[i] ? trees[i] : tree_leaf(arena);
-    const char *full = arena_format(arena, "transformers.modeling_outputs.%s", type);
+    bool whole = strchr(type, '.') != NULL;
+    const char *full = whole ? type : arena_format(arena, "transformers.modeling_outputs.%s", type);
     m->b.program->output_tree = tree_mapping(arena, full, keys, children, count);
 }
 
@@ -310,7 +398,14 @@ static const char *class_name(Model *m, Task task) {
         const char *name;
     } irregular[] = {
         {"gpt2", TASK_CAUSAL_LM, "GPT2LMHeadModel"},
+        {"marian", TASK_TEXT_TO_TEXT, "MarianMTModel"},
         {"gemma3_text", TASK_FEATURES, "Gemma3TextModel"},
+        {"vit", TASK_IMAGE_FEATURES, "ViTModel"},
+        {"dinov2", TASK_IMAGE_FEATURES, "Dinov2Model"},
+        {"clip_text_model", TASK_FEATURES, "CLIPTextModel"},
+        {"clip_vision_model", TASK_FEATURES, "CLIPVisionModel"},
+        {"siglip_text_model", TASK_FEATURES, "SiglipTextModel"},
+        {"siglip_vision_model", TASK_FEATURES, "SiglipVisionModel"},
         {"gemma3_text", TASK_SEQUENCE_CLASSIFICATION, "Gemma3TextForSequenceClassification"},
     };
     for (size_t i = 0; i < sizeof irregular / sizeof *irregular; i++) {
@@ -320,18 +415,24 @@ static const char *class_name(Model *m, Task task) {
     return arena_format(&m->b.program->arena, "%s%s", m->family->class_prefix, task_suffix(task));
 }
 
+/* The task of the class called `name`; of several, one that the family supports. */
 static bool task_of_class(Model *m, const char *name, Task *out) {
+    bool found = false;
     for (int task = 0; task < TASK_COUNT; task++) {
         if (strcmp(name, class_name(m, (Task)task)) != 0) continue;
+        if (!found) *out = (Task)task;
+        found = true;
+        if (!supports(m->family, (Task)task)) continue;
         *out = (Task)task;
-        return true;
+        break;
     }
-    return false;
+    return found;
 }
 
 static void choose_task(Model *m) {
     json_t *classes = config_get(m, "architectures");
-    const char *name = json_string_value(json_array_get(classes, 0));
+    const char *name = m->request->architecture;
+    if (!name) name = json_string_value(json_array_get(classes, 0));
     if (classes && !json_is_array(classes)) {
         build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"architectures\" to be a list, found %s",
                    m->config_path, json_kind(classes));
@@ -353,31 +454,60 @@ static void choose_task(Model *m) {
     m->b.program->architecture = class_name(m, m->task);
 }
 
+enum { MAX_KEYWORDS = 72 };
+
+/* Is the input called `name` the keyword, or a leaf of it: "attention_mask.full_attention"? */
+static bool is_leaf_of(const char *name, const char *keyword) {
+    size_t length = strlen(keyword);
+    return strncmp(name, keyword, length) == 0 && (!name[length] || name[length] == '.');
+}
+
+/* The structure of a keyword whose inputs, from `first` on, are `count` in number. */
+static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, size_t count) {
+    Arena *arena = &m->b.program->arena;
+    const Port *ports = m->b.program->inputs.items + first;
+    const Tree *leaves[8];
+    const char *keys[8];
+    if (strcmp(keyword, "cache") == 0) return m->cache_tree;
+    if (count == 1 && strcmp(ports->name, keyword) == 0) return tree_leaf(arena);
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = ports[i].name + strlen(keyword) + 1;
+        leaves[i] = tree_leaf(arena);
+    }
+    bool encoded = strcmp(keyword, "encoder_outputs") == 0;
+    const char *type = encoded ? m->encoder_outputs : "builtins.dict";
+    return tree_mapping(arena, type, keys, leaves, (uint32_t)count);
+}
+
 /* The order of the inputs in the program is the order in which they were asked for. */
 static void order_inputs(Model *m) {
     Program *program = m->b.program;
-    const Tree *leaves[64];
-    const char *names[64];
-    uint32_t count = 0;
-    for (size_t i = 0; i < m->input_count && build_ok(&m->b); i++) {
-        if (!m->inputs[i].used) {
+    const Tree *trees[MAX_KEYWORDS];
+    const char *names[MAX_KEYWORDS];
+    uint32_t keywords = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < m->input_count && i < MAX_KEYWORDS && build_ok(&m->b); i++) {
+        const char *keyword = m->inputs[i].name;
+        size_t first = next;
+        for (size_t j = next; j < program->inputs.count; j++) {
+            Port port = program->inputs.items[j];
+            if (!is_leaf_of(port.name, keyword)) continue;
+            for (size_t k = j; k > next; k--)
+                program->inputs.items[k] = program->inputs.items[k - 1];
+            program->inputs.items[next++] = port;
+        }
+        if (next == first && m->inputs[i].optional) continue;
+        if (next == first) {
             build_fail(&m->b, FERRY_INVALID_ARGUMENT, "%s does not take the input \"%s\"",
-                       program->architecture, m->inputs[i].name);
+                       program->architecture, keyword);
             return;
         }
-        for (size_t j = count; j < program->inputs.count; j++) {
-            Port port = program->inputs.items[j];
-            if (strcmp(port.name, m->inputs[i].name) != 0) continue;
-            program->inputs.items[j] = program->inputs.items[count];
-            program->inputs.items[count] = port;
-            names[count] = port.name;
-            leaves[count++] = tree_leaf(&program->arena);
-            break;
-        }
+        names[keywords] = keyword;
+        trees[keywords++] = keyword_tree(m, keyword, first, next - first);
     }
     const Tree *pair[2] = {
         tree_tuple(&program->arena, NULL, 0),
-        tree_mapping(&program->arena, "builtins.dict", names, leaves, count),
+        tree_mapping(&program->arena, "builtins.dict", names, trees, keywords),
     };
     program->input_tree = tree_tuple(&program->arena, pair, 2);
 }
@@ -389,6 +519,33 @@ static ferry_status unknown_type(const Checkpoint *cp, const Registry *registry,
         "the model type \"%s\" is not built natively (the nearest that is: \"%s\"; see "
         "`ferry models`): export the model with torch.export and give ferry the .pt2",
         cp->model_type, families_nearest(registry, cp->model_type));
+}
+
+ferry_status model_components(const Checkpoint *checkpoint, const Registry *registry,
+                              const char *const **out, ferry_error *error) {
+    static const char *const decoder[] = {"prefill", "decode", NULL};
+    const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
+    if (!family) return unknown_type(checkpoint, registry, error);
+    *out = family->components ? family->components : decoder;
+    if (family->components || supports(family, TASK_CAUSAL_LM)) return FERRY_OK;
+    return error_set(error, FERRY_UNSUPPORTED, checkpoint->directory,
+                     "model type %s does not generate: export it whole", family->model_type);
+}
+
+/* Is the component that is asked for one of the model's? */
+static void check_component(Model *m, const Registry *registry) {
+    const char *const *names, *wanted = m->request->component;
+    ferry_error error;
+    if (!wanted) return;
+    if (model_components(m->checkpoint, registry, &names, &error) != FERRY_OK) {
+        build_fail(&m->b, error.status, "%s", error.message);
+        return;
+    }
+    for (; *names; names++) {
+        if (strcmp(*names, wanted) == 0) return;
+    }
+    build_fail(&m->b, FERRY_INVALID_ARGUMENT, "model type %s has no component \"%s\"",
+               m->family->model_type, wanted);
 }
 
 /* What a call in Transformers would return besides, because the configuration says so. */
@@ -411,48 +568,119 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
-/* batch and sequence: as the user's own shape of the main input has them, else symbols of that name. */
-static void name_dimensions(Model *m) {
+/* Prefill's tokens fit a static cache. */
+static void limit_to_cache(Model *m) {
+    int64_t length = m->request->static_cache;
+    bool prefill = m->request->component && strcmp(m->request->component, "prefill") == 0;
+    if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
+    if (m->sequence->upper > length)
+        sym_narrow(&m->b.program->symbols, m->sequence, length);
+}
+
+void model_name_dimensions(Model *m) {
     for (size_t i = 0; i < m->input_count; i++) {
         const InputRequest *input = &m->inputs[i];
         bool main_input =
-            !strcmp(input->name, "input_ids") || !strcmp(input->name, "inputs_embeds");
+            is_input(m, input->name, "input_ids") || is_input(m, input->name, "inputs_embeds");
         if (!main_input || input->rank < 2) continue;
         m->batch = input->shape[0];
         m->sequence = input->shape[1];
+    }
+    SymTable *symbols = &m->b.program->symbols;
+    if (!m->batch) m->batch = sym_symbol(symbols, "batch", 1, SYM_UNBOUNDED);
+    if (model_takes_cache(m) && !m->request->multi_token)
+        m->sequence = sym_const(symbols, 1);
+    else if (!m->sequence)
+        m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
+    limit_to_cache(m);
+}
+
+static size_t string_count(const char *const *strings) {
+    size_t count = 0;
+    while (strings[count]) count++;
+    return count;
+}
+
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
+static void adjust_request(const Model *m, InputRequest *input) {
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
+        input->rank = 0;
+        input->optional = true;
+    }
+    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
+        !m->request->multi_token) {
+        input->shape[1] = sym_const(&m->b.program->symbols, 1);
+    }
+}
+
+/* The inputs called `names`, unless the user gives samples of a whole model, and then those that the
+ * user names; where both name one, it has the user's shape. */
+static void merge_inputs(Model *m, const char *const *names, bool optional) {
+    size_t count = 0;
+    bool component = m->request->component != NULL;
+    if (!component && !m->request->default_inputs) names += string_count(names);
+    m->inputs =
+        ARENA_ARRAY(&m->b.program->arena, InputRequest, string_count(names) + m->named_count + 1);
+    if (!m->inputs) {
+        build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
         return;
     }
-    m->batch = sym_symbol(&m->b.program->symbols, "batch", 1, SYM_UNBOUNDED);
-    m->sequence = sym_symbol(&m->b.program->symbols, "sequence", 1, SYM_UNBOUNDED);
+    for (; *names; names++)
+        m->inputs[count++] = (InputRequest){.name = *names, .optional = optional};
+    if (model_takes_cache(m)) m->inputs[count++] = (InputRequest){.name = "cache"};
+    for (size_t i = 0; i < m->named_count; i++) {
+        size_t place = 0;
+        while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
+        if (place == count) count++;
+        m->inputs[place] = m->named[i];
+        if (!component) continue;
+        adjust_request(m, &m->inputs[place]);
+        m->inputs[place].optional = true; /* it may be for other components */
+    }
+    m->input_count = count;
+}
+
+void model_default_inputs(Model *m, const char *const *names) {
+    merge_inputs(m, names, false);
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
                          const ModelRequest *request, InputRequest *inputs, size_t input_count,
                          Program *program, ferry_error *error) {
-    InputRequest defaults[] = {{.name = "input_ids"}, {.name = "attention_mask"}};
+    static const char *const whole[] = {"input_ids", "attention_mask", NULL};
+    static const char *const steps[] = {"input_ids", "attention_mask", "position_ids", NULL};
     const Family *family = registry_find(registry, EXTENSION_FAMILY, checkpoint->model_type);
     if (!family) return unknown_type(checkpoint, registry, error);
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,
                .request = request,
-               .config = checkpoint->config,
+               .part_prefix = "",
+               .input_prefix = "",
+               .cache_name = "cache",
                .dtype = request->dtype ? request->dtype : checkpoint_dtype(checkpoint),
-               .inputs = input_count ? inputs : defaults,
-               .input_count = input_count ? input_count : 2};
-    m.config_path = path_join(&program->arena, checkpoint->directory, "config.json");
-    name_dimensions(&m);
+               .named = inputs,
+               .named_count = input_count};
+    config_start(&m);
+    merge_inputs(&m, request->component ? steps : whole, request->component != NULL);
+    model_name_dimensions(&m);
     program->model_type = family->model_type;
     program->dtype = m.dtype;
     reject_quantized(&m);
     choose_task(&m);
-    family->build(&m);
+    check_component(&m, registry);
+    if (request->component && !family->components && m.task != TASK_CAUSAL_LM) {
+        build_fail(&m.b, FERRY_INVALID_ARGUMENT,
+                   "%s does not generate: ask for the task text-generation", program->architecture);
+    }
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);
-    if (m.config_used.failed || m.weights.failed) program->arena.failed = true;
+    config_end(&m);
+    if (m.weights.failed) program->arena.failed = true;
     ferry_status status = build_finish(&m.b);
-    map_free(&m.config_used);
     map_free(&m.weights);
     return status;
 }

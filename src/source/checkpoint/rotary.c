@@ -113,6 +113,9 @@ static void find_object(Model *m, const RotarySpec *spec, RopeParameters *rope) 
     }
     if (json_object_size(scaling) > 0) rope->outer = scaling;
     rope->object = json_incref(rope->outer);
+    if (rope->object || !spec->otherwise) return;
+    rope->outer = rope->object = json_loads(spec->otherwise, 0, NULL);
+    if (!rope->object) build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
 }
 
 static const char *find_type(const RopeParameters *rope) {
@@ -238,6 +241,13 @@ static double yarn_attention(Model *m, const RopeParameters *rope, double factor
     if (!isnan(given)) return given;
     if (mscale == 0 || mscale_all == 0) return yarn_mscale(factor, 1);
     return yarn_mscale(factor, mscale) / yarn_mscale(factor, mscale_all);
+}
+
+static double score_factor(Model *m, const RopeParameters *rope) {
+    double mscale = number_or(m, rope->object, "mscale_all_dim", 0);
+    if (mscale == 0 || strcmp(rope->type, "default") == 0) return 1;
+    double scale = yarn_mscale(number_or(m, rope->object, "factor", 1), mscale);
+    return scale * scale;
 }
 
 /* The feature that turns `rotations` times over the trained length. */
@@ -415,7 +425,8 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
     Value *angles = spread(m, build_mul(&m->b, steps, inv_freq), spec->interleaved);
     Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
                      .sin = finish(m, OP_SIN, angles, attention, dtype),
-                     .interleaved = spec->interleaved};
+                     .interleaved = spec->interleaved,
+                     .score_factor = score_factor(m, &rope)};
     json_decref(rope.object);
     m->b.scope = outer;
     return rotary;

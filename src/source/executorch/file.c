@@ -48,7 +48,8 @@ ferry_status pte_file(const MappedFile *file, PteFile *out, ferry_error *error) 
     TRY(read_header(f, error));
     FlatTable root = flat_root(&f->program, "ET12");
     FlatVector plans = flat_get_vector(&root, 1, 4);
-    FlatTable plan = flat_item_table(&plans, 0), constants = flat_get_table(&root, 5);
+    FlatVector mutables = flat_get_vector(&root, 6, 4);
+    FlatTable plan = flat_item_table(&plans, 0), initials = flat_item_table(&mutables, 0), constants = flat_get_table(&root, 5);
     FlatVector chains = flat_get_vector(&plan, 5, 4);
     FlatTable chain = flat_item_table(&chains, 0);
     f->values = flat_get_vector(&plan, 2, 4);
@@ -61,6 +62,10 @@ ferry_status pte_file(const MappedFile *file, PteFile *out, ferry_error *error) 
     f->named = flat_get_vector(&root, 7, 4);
     f->constant_segment = (uint32_t)flat_get(&constants, 0, 4, 0);
     f->constants = flat_get_vector(&constants, 1, 8);
+    if (initials.reader) {
+        f->initial_segment = (uint32_t)flat_get(&initials, 0, 4, 0);
+        f->initials = flat_get_vector(&initials, 1, 8);
+    }
     if (f->program.failed) return bad(f, "an offset leads outside", error);
     if (!plan.reader || !chain.reader) return bad(f, "expected a method with instructions", error);
     if (plans.count == 1 && chains.count == 1) return FERRY_OK;

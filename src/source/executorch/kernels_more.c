@@ -103,6 +103,30 @@ void read_view_kernel(Reader *r, const PteCall *call) {
     pte_read_give(r, call->args[2], view);
 }
 
+/* ---- in place ---- */
+
+/* An index may not count from the end, which makes no difference to one that may. */
+void read_index_put_kernel(Reader *r, const PteCall *call) {
+    static const OpArg indices_type = {.type = ARG_OPTIONAL_TENSORS};
+    if (!counts(r, call, 5)) return;
+    const Arg args[] = {arg_tensor(tensor(r, call, 0)),
+                        pte_read_arg(r, call->args[1], &indices_type),
+                        arg_tensor(tensor(r, call, 2)), pte_read_arg(r, call->args[3], &bool_type)};
+    pte_read_change(r, call->args[0], build_op(&r->b, OP_INDEX_PUT, args, 4));
+}
+
+void read_copy_kernel(Reader *r, const PteCall *call) {
+    if (!counts(r, call, 4)) return;
+    const Value *into = tensor(r, call, 0);
+    Value *from = tensor(r, call, 1);
+    if (!reader_ok(r)) return;
+    if (into->dtype != from->dtype || into->rank != from->rank ||
+        !shape_equal(into->rank, into->shape, from->shape))
+        pte_read_unsupported(r, "the tensors are of different types");
+    else
+        pte_read_give(r, call->args[0], from);
+}
+
 /* ---- elements ---- */
 
 void read_log1p_kernel(Reader *r, const PteCall *call) {

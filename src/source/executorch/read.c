@@ -39,6 +39,7 @@ static void read_input(Reader *r, PteSlot *slot, uint32_t index, size_t number) 
                             : arena_format(&r->b.program->arena, "input_%zu", number);
     Value *value = build_input(&r->b, name, slot->dtype, slot->rank, sizes);
     if (reader_ok(r)) pte_read_give(r, flat_item(&r->f.inputs, index), value);
+    slot->before = value;
 }
 
 /* Inputs that are no tensors are what the program was made with, and so are their values. */
@@ -106,14 +107,29 @@ static void read_instruction(Reader *r, size_t index) {
 
 /* ---- outputs ---- */
 
+static Value *find_input(const Reader *r, const char *name) {
+    const Program *program = r->b.program;
+    for (size_t i = 0; name && i < program->inputs.count; i++) {
+        if (strcmp(program->inputs.items[i].name, name) == 0) return program->inputs.items[i].value;
+    }
+    return NULL;
+}
+
+/* What an input or a state is when the run ends is an output; the caller may have it written over an input
+ * that is a tensor of its own, which only export.json tells. */
 static void read_output(Reader *r, size_t index) {
     const ferry_port *port = r->ports->input_count ? &r->ports->outputs[index] : NULL;
     Value *value = pte_read_tensor(r, flat_item(&r->f.outputs, index));
+    const PteSlot *slot = pte_read_slot(r, flat_item(&r->f.outputs, index));
     Arena *arena = &r->b.program->arena;
     if (!reader_ok(r)) return;
     build_output(&r->b,
                  port ? arena_string(arena, port->name) : arena_format(arena, "output_%zu", index),
                  value);
+    if (!reader_ok(r) || r->b.program->outputs.failed) return;
+    Port *output = &r->b.program->outputs.items[r->b.program->outputs.count - 1];
+    output->writes = slot->before ? slot->before : find_input(r, port ? port->writes : NULL);
+    if (slot->state) value_make_state(slot->before);
 }
 
 /* ---- the program ---- */

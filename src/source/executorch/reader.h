@@ -16,8 +16,8 @@ typedef struct PteFile {
     FlatReader program;
     uint64_t base; /* of the segments */
     FlatVector values, inputs, outputs, operators, delegates, instructions;
-    FlatVector segments, named, constants;
-    uint32_t constant_segment;
+    FlatVector segments, named, constants, initials;
+    uint32_t constant_segment, initial_segment;
 } PteFile;
 
 /* An entry of the table of values. Of a tensor, `value` is what has been computed; of an integer, `size`. */
@@ -35,6 +35,9 @@ typedef struct PteSlot {
     int64_t sizes[FERRY_MAX_RANK]; /* the largest */
     bool dynamic;
     uint32_t constant; /* 0: none */
+    uint32_t initial;  /* what a state holds at first; 0: that is elsewhere */
+    const char *state; /* the name of a state; NULL: it is none */
+    Value *before;     /* of an input or a state: what it held before the run */
     uint64_t place[2]; /* the arena, 0: none, and the offset in it */
 } PteSlot;
 
@@ -95,8 +98,10 @@ const Sym *pte_read_size(Reader *r, uint64_t index);
 /* An argument of this type. */
 Arg pte_read_arg(Reader *r, uint64_t index, const OpArg *type);
 
-/* The tensor at `index` is `value` from now on. */
+/* The tensor at `index` is `value` from now on. Only inputs and states are written more than once, */
 void pte_read_give(Reader *r, uint64_t index, Value *value);
+/* and what a kernel changes in place. */
+void pte_read_change(Reader *r, uint64_t index, Value *value);
 
 /* `count` elements of a weight at an offset of the file, which has a segment of `size` bytes from there. */
 Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
@@ -111,8 +116,8 @@ void pte_read_kernel(Reader *r, const PteCall *call);
 
 /* kernels_more.c: kernels that take more than their arguments' places. */
 typedef void ReadKernel(Reader *r, const PteCall *call);
-ReadKernel read_batch_norm_kernel, read_clone_kernel, read_constant_pad_kernel,
-    read_group_norm_kernel, read_item_kernel, read_log1p_kernel, read_nonzero_kernel,
+ReadKernel read_batch_norm_kernel, read_clone_kernel, read_constant_pad_kernel, read_copy_kernel,
+    read_group_norm_kernel, read_index_put_kernel, read_item_kernel, read_log1p_kernel, read_nonzero_kernel,
     read_pad_kernel, read_prim_kernel, read_scatter_add_kernel, read_sym_size_kernel,
     read_upsample_kernel, read_view_kernel;
 

@@ -58,8 +58,13 @@ static void read_tensor(Reader *r, PteSlot *slot) {
     slot->dynamic = flat_get(table, 8, 1, 0) != PTE_STATIC;
     slot->place[0] = flat_get(&place, 0, 4, 0);
     slot->place[1] = flat_get(&place, 1, 4, 0) | flat_get(&place, 2, 4, 0) << 32;
-    if (slot->constant && slot->place[0])
-        pte_read_unsupported(r, "a weight that the program writes");
+    slot->state = flat_get_string(&extra, 1);
+    if (slot->constant && slot->place[0]) {
+        if (!slot->state) slot->state = "state";
+        slot->initial = slot->constant;
+        slot->constant = 0;
+    }
+    if (slot->state && slot->place[0]) map_set(&r->places, slot->place, sizeof slot->place, slot);
 }
 
 static void read_slot(Reader *r, PteSlot *slot, uint64_t index) {
@@ -148,51 +153,88 @@ static const char *weight_name(Reader *r, uint64_t offset) {
     return "constant";
 }
 
-Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
-                       const int64_t *shape) {
-    int64_t key[3 + FERRY_MAX_RANK] = {(int64_t)offset, dtype, rank};
+static Value *add_weight(Reader *r, const char *name, uint64_t offset, uint64_t size,
+                         ferry_dtype dtype, uint32_t rank, const int64_t *shape) {
+    Program *program = r->b.program;
     uint64_t bytes;
-    memcpy(key + 3, shape, rank * sizeof *shape);
-    Value *known = map_get(&r->weights, key, sizeof key);
-    if (known) return known;
     if (!dtype_bytes(dtype, rank, shape, &bytes) || bytes > size) {
         pte_read_bad(r, "a weight is larger than the %" PRIu64 " bytes that the file has for it",
                      size);
         return &r->b.poison;
     }
-    Program *program = r->b.program;
     const Recipe *recipe = recipe_file(&program->arena, r->f.file, offset, dtype, rank, shape);
-    const char *name = weight_name(r, offset);
     bool named = strcmp(name, "constant") != 0 && strcmp(name, "number") != 0;
     Value *value =
         recipe ? program_weight(program, named ? VALUE_PARAMETER : VALUE_CONSTANT, name, recipe)
                : NULL;
+    if (value) return value;
+    pte_read_memory(r);
+    return &r->b.poison;
+}
+
+Value *pte_read_weight(Reader *r, uint64_t offset, uint64_t size, ferry_dtype dtype, uint32_t rank,
+                       const int64_t *shape) {
+    int64_t key[3 + FERRY_MAX_RANK] = {(int64_t)offset, dtype, rank};
+    memcpy(key + 3, shape, rank * sizeof *shape);
+    Value *known = map_get(&r->weights, key, sizeof key);
+    if (known) return known;
+    Value *value = add_weight(r, weight_name(r, offset), offset, size, dtype, rank, shape);
     const void *copy = arena_copy(&r->arena, key, sizeof key);
-    if (!value || !copy) {
-        pte_read_memory(r);
-        return &r->b.poison;
-    }
-    map_set(&r->weights, copy, sizeof key, value);
+    if (!copy) pte_read_memory(r);
+    if (reader_ok(r)) map_set(&r->weights, copy, sizeof key, value);
     return value;
 }
 
+/* Part `index` of a segment, up to its end. */
+static bool find_part(const Reader *r, uint32_t segment, const FlatVector *offsets, uint32_t index,
+                      uint64_t *start, uint64_t *size) {
+    uint64_t offset = flat_item(offsets, index);
+    if (index >= offsets->count || !pte_segment(&r->f, segment, start, size)) return false;
+    if (offset > *size) return false;
+    *start += offset;
+    *size -= offset;
+    return true;
+}
+
 static Value *constant(Reader *r, const PteSlot *slot) {
-    uint64_t start, size, offset = flat_item(&r->f.constants, slot->constant);
-    bool there = slot->constant < r->f.constants.count &&
-                 pte_segment(&r->f, r->f.constant_segment, &start, &size) && offset <= size;
-    if (!there) {
+    uint64_t start, size;
+    if (!find_part(r, r->f.constant_segment, &r->f.constants, slot->constant, &start, &size)) {
         pte_read_bad(r, "the constant %" PRIu32 " is not in the file", slot->constant);
         return &r->b.poison;
     }
-    return pte_read_weight(r, start + offset, size - offset, slot->dtype, slot->rank, slot->sizes);
+    return pte_read_weight(r, start, size, slot->dtype, slot->rank, slot->sizes);
+}
+
+static bool find_named(const Reader *r, const char *name, uint64_t *start, uint64_t *size) {
+    for (size_t i = 0; i < r->f.named.count; i++) {
+        FlatTable entry = flat_item_table(&r->f.named, i);
+        const char *key = flat_get_string(&entry, 0);
+        if (!key || strcmp(key, name) != 0) continue;
+        return pte_segment(&r->f, flat_get(&entry, 1, 4, 0), start, size);
+    }
+    return false;
+}
+
+/* What a state holds before the run. */
+static Value *state(Reader *r, PteSlot *slot) {
+    uint64_t start, size;
+    bool found = slot->initial ? find_part(r, r->f.initial_segment, &r->f.initials, slot->initial,
+                                           &start, &size)
+                               : find_named(r, slot->state, &start, &size);
+    if (!found) {
+        pte_read_unsupported(r, "the file does not say what \"%s\" holds at first", slot->state);
+        return &r->b.poison;
+    }
+    slot->before = add_weight(r, slot->state, start, size, slot->dtype, slot->rank, slot->sizes);
+    return slot->before;
 }
 
 /* ---- tensors ---- */
 
 /* What another tensor left in the memory of this one. */
 static Value *inherited(Reader *r, const PteSlot *slot, uint64_t index) {
-    const PteSlot *base =
-        slot->place[0] ? map_get(&r->places, slot->place, sizeof slot->place) : NULL;
+    PteSlot *base = slot->place[0] ? map_get(&r->places, slot->place, sizeof slot->place) : NULL;
+    if (base && !base->value && base->state) base->value = state(r, base);
     const Sym *shape[FERRY_MAX_RANK];
     if (!base) {
         pte_read_bad(r, "the tensor %" PRIu64 " is read before it is made", index);
@@ -210,7 +252,11 @@ static Value *inherited(Reader *r, const PteSlot *slot, uint64_t index) {
 Value *pte_read_tensor(Reader *r, uint64_t index) {
     PteSlot *slot = pte_read_kind(r, index, SLOT_TENSOR);
     if (!slot || !reader_ok(r)) return &r->b.poison;
-    if (!slot->value) slot->value = slot->constant ? constant(r, slot) : inherited(r, slot, index);
+    if (!slot->value) {
+        slot->value = slot->state      ? state(r, slot)
+                      : slot->constant ? constant(r, slot)
+                                       : inherited(r, slot, index);
+    }
     return slot->value;
 }
 
@@ -226,10 +272,13 @@ static bool fits(const PteSlot *slot, const Value *value) {
     return true;
 }
 
-void pte_read_give(Reader *r, uint64_t index, Value *value) {
+/* `again`: by a kernel that changes what the tensor is. */
+static void give(Reader *r, uint64_t index, Value *value, bool again) {
     PteSlot *slot = pte_read_kind(r, index, SLOT_TENSOR);
     if (!slot || !reader_ok(r)) return;
-    if (slot->value || slot->constant) {
+    if (slot->state && !slot->before) pte_read_tensor(r, index);
+    if (!reader_ok(r)) return;
+    if (slot->constant || (slot->value && !slot->before && !again)) {
         pte_read_bad(r, "the tensor %" PRIu64 " is written a second time", index);
     } else if (!fits(slot, value)) {
         Buffer text = {0};
@@ -241,6 +290,14 @@ void pte_read_give(Reader *r, uint64_t index, Value *value) {
         slot->value = value;
         if (slot->place[0]) map_set(&r->places, slot->place, sizeof slot->place, slot);
     }
+}
+
+void pte_read_give(Reader *r, uint64_t index, Value *value) {
+    give(r, index, value, false);
+}
+
+void pte_read_change(Reader *r, uint64_t index, Value *value) {
+    give(r, index, value, true);
 }
 
 /* ---- arguments ---- */

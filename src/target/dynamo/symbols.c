@@ -62,6 +62,17 @@ static const char *name_symbol(Serializer *s, Map *taken, const Sym *symbol) {
     return name && format ? name : "s";
 }
 
+/* A round number between the bounds of the `turn`-th symbol: torch takes a size that a sample at its bound
+ * makes 0, such as what is left of a cache, for one that is always 0. */
+static int64_t sample_within(const Sym *symbol, size_t turn) {
+    int64_t least = symbol->lower > 1 ? symbol->lower : 2;
+    for (int64_t step = 32; step > 1; step /= 2) {
+        int64_t sample = (symbol->upper - 1) / step * step - (int64_t)turn * step;
+        if (sample >= least) return sample;
+    }
+    return symbol->upper > least ? symbol->upper - 1 : symbol->upper;
+}
+
 void symbols_name(Serializer *s) {
     /* Different numbers that images, windows and heads divide. */
     static const int64_t factors[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
@@ -71,9 +82,9 @@ void symbols_name(Serializer *s) {
         const Sym *symbol = s->program->symbols.symbols.items[i];
         int64_t sample = symbol->sample ? symbol->sample
                                         : 32 * factors[used % (sizeof factors / sizeof *factors)];
-        used += s->symbol_value[i] != NULL;
         if (sample < symbol->lower) sample = symbol->lower;
-        if (sample > symbol->upper) sample = symbol->upper;
+        if (sample > symbol->upper) sample = sample_within(symbol, used);
+        used += s->symbol_value[i] != NULL;
         s->samples[i] = sample;
         s->symbol_names[i] = name_symbol(s, &taken, symbol);
         map_put(&taken, s->symbol_names[i], s);

@@ -17,9 +17,18 @@
 
 enum { ALIGNMENT = 64, CHUNK_BYTES = 1 << 20 };
 
-/* What torch has. */
+/* Does every row of the matrix, and of every matrix, begin at a multiple of 16 bytes? */
+static bool is_aligned(const Value *matrices) {
+    const Sym *columns = matrices->shape[matrices->rank - 1];
+    uint64_t size = ferry_dtype_size(matrices->dtype);
+    return sym_is_const(columns) && (uint64_t)columns->value * size % 16 == 0;
+}
+
+/* What torch has, on the operands that it takes. */
 static bool accepts(const void *context, const Node *node) {
     (void)context;
+    if (node->op == OP_GROUPED_MM)
+        return is_aligned(node->args[0].tensor) && is_aligned(node->args[1].tensor);
     return strncmp(op_name(node->op), "aten::", 6) == 0;
 }
 

@@ -19,7 +19,7 @@ ferry_status pte_fail(Pte *p, ferry_status status, const char *format, ...) {
 /* ---- the table of values ---- */
 
 static PteValue add(Pte *p, Slot slot) {
-    slot.base = -1;
+    slot.base = slot.onto = -1;
     VEC_PUSH(&p->slots, slot);
     return (PteValue)p->slots.count - 1;
 }
@@ -83,7 +83,7 @@ PteValue pte_list(Pte *p, SlotKind kind, const PteValue *items, uint32_t count) 
     } else {
         value = recall(p, key.bytes, key.length);
         if (value < 0) {
-            const PteValue *copy = arena_copy(&p->arena, items, count * sizeof *items);
+            PteValue *copy = arena_copy(&p->arena, items, count * sizeof *items);
             value = add(p, (Slot){.kind = kind, .items = copy, .count = count});
             remember(p, key.bytes, key.length, value);
         }
@@ -213,6 +213,8 @@ PteValue pte_recipe(Pte *p, char use, const Recipe *recipe, PteValue number) {
     for (uint32_t i = 0; i < recipe->part_count; i++) {
         const RecipePart *part = &recipe->parts[i];
         buffer_append(&key, &part->base, sizeof part->base);
+        buffer_append(&key, &part->blocks, sizeof part->blocks);
+        buffer_append(&key, &part->start, sizeof part->start);
         buffer_append(&key, &part->dtype, sizeof part->dtype);
         buffer_append(&key, part->shape, recipe->rank * sizeof *part->shape);
         buffer_append(&key, part->strides, recipe->rank * sizeof *part->strides);
@@ -244,6 +246,25 @@ PteValue pte_constant(Pte *p, const Recipe *recipe) {
     return tensor;
 }
 
+/* A mutable buffer: in use from the first instruction on, and after the last one. The caller who gives the
+ * memory finds what it holds at first under its name. */
+static PteValue add_state(Pte *p, const Value *value) {
+    PteValue tensor = pte_temp(p, value->dtype, value->rank, value->shape);
+    if (p->status != FERRY_OK) return tensor;
+    Slot *slot = &p->slots.items[tensor];
+    slot->state = value;
+    slot->used = true;
+    slot->unplanned = p->options->unplanned_states;
+    if (slot->unplanned) {
+        VEC_PUSH(&p->named, (NamedData){value->name, value->recipe});
+        return tensor;
+    }
+    PteValue known = pte_recipe(p, 'm', value->recipe, (PteValue)p->initials.count + 1);
+    if (known < 0) VEC_PUSH(&p->initials, value->recipe);
+    slot->initial = known < 0 ? (uint32_t)p->initials.count : (uint32_t)known;
+    return tensor;
+}
+
 PteValue pte_value(Pte *p, const Value *value) {
     PteValue known = p->values[value->id] - 1;
     if (known >= 0) return known;
@@ -251,7 +272,8 @@ PteValue pte_value(Pte *p, const Value *value) {
         pte_fail(p, FERRY_INTERNAL, "%s is read before it is made", value->name);
         return 0;
     }
-    PteValue tensor = pte_constant(p, value->recipe);
+    PteValue tensor =
+        value->kind == VALUE_STATE ? add_state(p, value) : pte_constant(p, value->recipe);
     pte_bind(p, value, tensor);
     return tensor;
 }
@@ -327,26 +349,33 @@ static void touch(Pte *p, PteValue value) {
     slot->last = now;
 }
 
+/* Does the instruction ask for a size? It does not look at the elements. */
+static bool is_size(const Pte *p, bool delegate, uint32_t callee) {
+    return !delegate && strcmp(p->operators.items[callee], "aten::sym_size.int") == 0;
+}
+
 static void instruct(Pte *p, bool delegate, uint32_t callee, const PteValue *args, size_t count) {
     if (p->slots.failed) pte_fail(p, FERRY_OUT_OF_MEMORY, "out of memory");
     if (p->status != FERRY_OK) return;
-    for (size_t i = 0; i < count; i++) touch(p, args[i]);
-    const PteValue *copy = arena_copy(&p->arena, args, count * sizeof *args);
+    for (size_t i = 0; i < count && !is_size(p, delegate, callee); i++) touch(p, args[i]);
+    PteValue *copy = arena_copy(&p->arena, args, count * sizeof *args);
     VEC_PUSH(&p->instructions, (Instruction){delegate, callee, copy, (uint32_t)count});
 }
 
-void pte_call(Pte *p, const char *kernel, const PteValue *args, size_t count) {
+uint32_t pte_operator(Pte *p, const char *kernel) {
     if (!kernel_exists(kernel)) {
         pte_fail(p, FERRY_UNSUPPORTED, "the ExecuTorch runtime has no kernel %s, which %s needs",
                  kernel, p->node ? op_name(p->node->op) : "the program");
-        return;
+        return 0;
     }
     PteValue known = recall(p, kernel, strlen(kernel));
-    if (known < 0) {
-        VEC_PUSH(&p->operators, kernel);
-        known = remember(p, kernel, strlen(kernel), (PteValue)p->operators.count - 1);
-    }
-    instruct(p, false, (uint32_t)known, args, count);
+    if (known >= 0) return (uint32_t)known;
+    VEC_PUSH(&p->operators, kernel);
+    return (uint32_t)remember(p, kernel, strlen(kernel), (PteValue)p->operators.count - 1);
+}
+
+void pte_call(Pte *p, const char *kernel, const PteValue *args, size_t count) {
+    instruct(p, false, pte_operator(p, kernel), args, count);
 }
 
 PteValue pte_result(Pte *p, const char *kernel, PteValue result, const PteValue *args,

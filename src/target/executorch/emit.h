@@ -19,7 +19,7 @@ typedef struct Slot {
     int64_t integer; /* also of a bool */
     double number;
     const char *string;
-    const PteValue *items; /* of a list; -1: an absent tensor */
+    PteValue *items; /* of a list; -1: an absent tensor */
     const double *numbers; /* of a list of doubles */
     uint32_t count;
 
@@ -28,9 +28,12 @@ typedef struct Slot {
     uint32_t rank;
     const Sym *const *shape;
     uint32_t constant;    /* its number in the constant segment; 0: none */
+    const Value *state;   /* which the program keeps from run to run; NULL: none */
+    uint32_t initial;     /* the number of what that holds at first in its segment; 0: it is elsewhere */
     bool varies;          /* it may be smaller, also where the shape is constant */
     bool unplanned;       /* its memory is given at run time */
     PteValue base;        /* it has this tensor's memory; -1: its own */
+    PteValue onto;        /* it is written over this tensor, in place; -1: it is not */
     uint32_t first, last; /* instructions that use the memory */
     bool used;
     uint64_t bytes, offset; /* of the memory, in the arena */
@@ -39,7 +42,7 @@ typedef struct Slot {
 typedef struct Instruction {
     bool delegate;
     uint32_t callee; /* an operator, or a delegate */
-    const PteValue *args;
+    PteValue *args;
     uint32_t count;
 } Instruction;
 
@@ -63,14 +66,17 @@ typedef struct Pte {
     VEC(Instruction) instructions;
     VEC(const char *) operators;   /* names of kernels */
     VEC(const Recipe *) constants; /* the constant segment has them as 1, 2, ... */
+    VEC(const Recipe *) initials;  /* what states hold at first; the mutable segment has them so, too */
     VEC(Delegate) delegates;
     VEC(NamedData) named;
     VEC(const Recipe *) numbers; /* small constants among them */
     Map known;                   /* scalars, lists, sizes and operators that exist already */
     PteValue *values;            /* by value id, plus 1; 0: none yet */
     bool *is_output;             /* by value id */
+    bool *updates;               /* by value id: it is what a state or input holds from there on */
     PteValue *inputs, *outputs;  /* of the program; inputs for every leaf of the arguments */
     const Dimension *dimensions; /* by symbol */
+    const bool *folded;          /* by value id: a transposition that its products make */
     Bounds bounds;
     uint64_t planned; /* bytes of the arena */
     bool measuring;   /* only that number counts */
@@ -135,7 +141,10 @@ const char *pte_named(Pte *p, const Recipe *recipe, const char *name);
 #define ARGS(...)                                                                                  \
     (const PteValue[]){__VA_ARGS__}, sizeof((const PteValue[]){__VA_ARGS__}) / sizeof(PteValue)
 
-/* Call a kernel, such as "aten::add.out". */
+/* The number of a kernel, such as "aten::add.out"; a failure when the runtime has none of that name. */
+uint32_t pte_operator(Pte *p, const char *kernel);
+
+/* Call a kernel. */
 void pte_call(Pte *p, const char *kernel, const PteValue *args, size_t count);
 
 /* The same with `result` behind the arguments, twice. Returns the result. */
@@ -149,6 +158,13 @@ void pte_delegate(Pte *p, Delegate delegate, const PteValue *args, size_t count)
 /* lower.c: the instructions of a node. */
 void pte_lower(Pte *p, const Node *node);
 
+/* outputs.c: an output that is an input tells what that holds after the call, even if it is the same. */
+void outputs_keep_inputs(Program *program);
+
+/* outputs.c: which values `updates` marks; the outputs; what is written in place of what. */
+void pte_mark_updates(Pte *p);
+void pte_add_outputs(Pte *p);
+
 /* plan.c: give every tensor its place in the arena. */
 void pte_plan(Pte *p);
 
@@ -157,9 +173,14 @@ typedef struct Segment {
     uint64_t offset, size;
 } Segment;
 
+/* How many there are: that of the constants, delegates, named data, and what states hold at first. */
+static inline size_t pte_segment_count(const Pte *p) {
+    return 1 + p->delegates.count + p->named.count + (p->initials.count > 0);
+}
+
 /* serialize.c: the FlatBuffer with room for the extended header; NULL after a failure. */
 typedef struct FlatBuilder FlatBuilder;
 unsigned char *pte_serialize(Pte *p, FlatBuilder *builder, const Segment *segments,
-                             const uint64_t *constant_offsets);
+                             const uint64_t *constant_offsets, const uint64_t *initial_offsets);
 
 #endif

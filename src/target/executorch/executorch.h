@@ -16,7 +16,8 @@ const Backend *executorch_backend(const char *name);
 typedef struct ExecutorchOptions {
     const Backend *backend;  /* give what it computes to its delegate; NULL: kernels compute all */
     bool unplanned_inputs;   /* the caller gives the memory of inputs, */
-    bool unplanned_outputs;  /* and of outputs */
+    bool unplanned_outputs;  /* of outputs, */
+    bool unplanned_states;   /* and of what the program keeps from run to run */
     Pool *pool;              /* may be NULL */
     StreamProgress progress; /* may be NULL */
     void *progress_context;
@@ -45,7 +46,8 @@ ferry_status executorch_bound(Program *program, const char **caps, ferry_error *
 ferry_status executorch_verify(const char *path, const unsigned char *bytes, size_t length,
                                uint64_t file_size, ferry_error *error);
 
-/* Is there a lowering for `op`? (`ferry ops`) */
+/* Is there a lowering for `op` to kernels, or a node of the backend? (`ferry ops`) */
 bool executorch_supports(Op op);
+bool executorch_delegates_op(const Backend *backend, Op op);
 
 #endif

@@ -1,6 +1,8 @@
 /* Lowerings of layers: products and normalizations. */
 #include "target/executorch/lower.h"
 
+#include <string.h>
+
 /* ---- products ---- */
 
 void pte_lower_linear(Pte *p, const Node *node) {
@@ -43,7 +45,46 @@ static PteValue batched(Pte *p, Factor f, const Sym *const *batch_shape, uint32_
     return pte_view(p, f.tensor, 3, pte_shape(p, sizes + batch_rank - 1, 3));
 }
 
+/* The numbers 0, 1, ..., with the last two exchanged. */
+static PteValue swapped_dims(Pte *p, uint32_t rank) {
+    PteValue dims[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++) {
+        dims[d] = pte_int(p, d + 2 < rank ? d : d + 2 == rank ? rank - 1 : rank - 2);
+    }
+    return pte_list(p, SLOT_INTS, dims, rank);
+}
+
+static const Sym *const *swapped_shape(Pte *p, uint32_t rank, const Sym *const *shape) {
+    const Sym *sizes[FERRY_MAX_RANK];
+    memcpy(sizes, shape, rank * sizeof *sizes);
+    sizes[rank - 2] = shape[rank - 1];
+    sizes[rank - 1] = shape[rank - 2];
+    return pte_shape(p, sizes, rank);
+}
+
+/* x y^T is (y x^T)^T, where y stays as it is. */
+static void multiply_transposed(Pte *p, const Node *node) {
+    const Value *out = node->outputs[0], *x = node_tensor(node, 0);
+    Factor a = {.dtype = x->dtype, .rank = x->rank, .shape = swapped_shape(p, x->rank, x->shape)};
+    Factor b = factor(p, node_tensor(node, 1)->producer->args[0].tensor, 1);
+    uint32_t batch_rank = out->rank - 2;
+    const Sym *batch = shape_count(&p->program->symbols, batch_rank, out->shape);
+    const Sym *sizes[] = {batch, b.shape[b.rank - 2], a.shape[a.rank - 1]};
+    a.tensor = pte_result(p, "aten::permute_copy.out", pte_temp(p, a.dtype, a.rank, a.shape),
+                          ARGS(pte_value(p, x), swapped_dims(p, a.rank)));
+    PteValue left = batched(p, b, out->shape, batch_rank, batch);
+    PteValue right = batched(p, a, out->shape, batch_rank, batch);
+    PteValue product = pte_temp(p, out->dtype, 3, pte_shape(p, sizes, 3));
+    pte_result(p, node_kernel(node), product, ARGS(left, right));
+    PteValue turned = pte_view(p, product, out->rank, swapped_shape(p, out->rank, out->shape));
+    RESULT(p, node, "aten::permute_copy.out", turned, swapped_dims(p, out->rank));
+}
+
 void pte_lower_matmul(Pte *p, const Node *node) {
+    if (p->folded[node_tensor(node, 1)->id]) {
+        multiply_transposed(p, node);
+        return;
+    }
     const Value *out = node->outputs[0], *x = node_tensor(node, 0), *y = node_tensor(node, 1);
     Factor a = factor(p, x, 0), b = factor(p, y, 1);
     uint32_t vectors = (x->rank < 2) + (y->rank < 2), batch_rank = out->rank + vectors - 2;
@@ -69,16 +110,16 @@ void pte_lower_matmul(Pte *p, const Node *node) {
 /* The matrix of a group: a part of the weights, or a copy where those are computed. */
 static PteValue group_matrix(Pte *p, const Value *weights, uint32_t group) {
     const Sym *const *shape = weights->shape + 1;
-    const Recipe *part =
-        weights->recipe ? recipe_slice(&p->arena, weights->recipe, 0, group, group + 1) : NULL;
+    const Recipe *whole = value_fixed(weights);
+    const Recipe *part = whole ? recipe_slice(&p->arena, whole, 0, group, group + 1) : NULL;
     if (part) return pte_view(p, pte_constant(p, part), 2, shape);
     PteValue matrix = pte_temp(p, weights->dtype, 2, shape);
     return pte_result(p, "aten::select_copy.int_out", matrix,
                       ARGS(pte_value(p, weights), pte_int(p, 0), pte_int(p, group)));
 }
 
-/* Rows are sliced where the groups end; each slice is multiplied with the matrix of its group. Those behind
- * the last end are zero. */
+/* Rows are sliced where the groups end; each slice is multiplied with the matrix of its group and put in
+ * its place, so that one slice and one product need memory at a time. The rest is zero. */
 void pte_lower_grouped_mm(Pte *p, const Node *node) {
     const Value *rows = node_tensor(node, 0), *weights = node_tensor(node, 1);
     const Value *out = node->outputs[0], *offsets = node_tensor(node, 2);
@@ -87,26 +128,27 @@ void pte_lower_grouped_mm(Pte *p, const Node *node) {
         return;
     }
     uint32_t groups = (uint32_t)weights->shape[0]->value;
-    PteValue *parts = ARENA_ARRAY(&p->arena, PteValue, groups + 1);
-    if (!parts) return;
-    PteValue start = pte_int(p, 0), zero = start, one = pte_int(p, 1);
+    PteValue start = pte_int(p, 0), zero = start, one = pte_int(p, 1), no = pte_bool(p, false);
+    PteValue places = pte_temp(p, FERRY_I64, 1, out->shape);
+    pte_result(p, "aten::arange.start_out", places, ARGS(zero, pte_size(p, out->shape[0]), one));
+    PteValue result = pte_output(p, out);
+    pte_result(p, "aten::full.out", result, ARGS(pte_sizes(p, out->shape, 2), zero));
     for (uint32_t g = 0; g < groups; g++) {
-        PteValue place = pte_temp(p, offsets->dtype, 0, NULL), end = pte_computed(p);
-        pte_result(p, "aten::select_copy.int_out", place,
+        PteValue ends = pte_temp(p, offsets->dtype, 0, NULL), end = pte_computed(p);
+        pte_result(p, "aten::select_copy.int_out", ends,
                    ARGS(pte_value(p, offsets), zero, pte_int(p, g)));
-        pte_call(p, "aten::_local_scalar_dense", ARGS(place, end));
+        pte_call(p, "aten::_local_scalar_dense", ARGS(ends, end));
         PteValue slice = pte_varying(p, rows->dtype, 2, rows->shape);
         pte_result(p, "aten::slice_copy.Tensor_out", slice,
                    ARGS(pte_value(p, rows), zero, start, end, one));
-        parts[g] = pte_result(p, node_kernel(node), pte_varying(p, out->dtype, 2, out->shape),
-                              ARGS(slice, group_matrix(p, weights, g)));
+        PteValue place = pte_varying(p, FERRY_I64, 1, out->shape);
+        pte_result(p, "aten::slice_copy.Tensor_out", place, ARGS(places, zero, start, end, one));
+        PteValue part = pte_result(p, node_kernel(node), pte_varying(p, out->dtype, 2, out->shape),
+                                   ARGS(slice, group_matrix(p, weights, g)));
+        PteValue list = pte_list(p, SLOT_OPTIONAL_TENSORS, &place, 1);
+        pte_call(p, "aten::index_put_", ARGS(result, list, part, no, result));
         start = end;
     }
-    PteValue rest = pte_computed(p), size[] = {rest, pte_size(p, out->shape[1])};
-    pte_call(p, "executorch_prim::sub.Scalar", ARGS(pte_size(p, out->shape[0]), start, rest));
-    parts[groups] = pte_result(p, "aten::full.out", pte_varying(p, out->dtype, 2, out->shape),
-                               ARGS(pte_list(p, SLOT_INTS, size, 2), zero));
-    RESULT(p, node, "aten::cat.out", pte_list(p, SLOT_TENSORS, parts, groups + 1), zero);
 }
 
 /* ---- normalization ---- */

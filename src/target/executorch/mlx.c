@@ -94,7 +94,8 @@ static MlxTensor remember(Mlx *m, const Value *value, MlxTensor tensor) {
 
 MlxTensor mlx_input(Mlx *m, const Value *value) {
     if (m->known[value->id]) return m->tensors[value->id];
-    if (value->recipe) return remember(m, value, mlx_weight(m, value->recipe, value->name));
+    const Recipe *fixed = value_fixed(value);
+    if (fixed) return remember(m, value, mlx_weight(m, fixed, value->name));
     VEC_PUSH(&m->inputs, (MlxPort){.value = value, .arg = pte_value(m->p, value)});
     return remember(m, value, (MlxTensor){MLX_INPUT, (uint32_t)m->inputs.count - 1});
 }
@@ -303,6 +304,7 @@ static bool decomposes(const Node *node) {
 
 const Backend mlx_backend = {.name = "mlx",
                              .id = "MLXBackend",
+                             .has = mlx_has,
                              .takes = mlx_takes,
                              .decomposes = decomposes,
                              .prepare = refuse_static_cache,

@@ -233,6 +233,7 @@ MlxTensor mlx_transpose(Mlx *m, MlxTensor x, const int32_t *dims, uint32_t rank)
 /* ---- operations ---- */
 
 /* mlx_nodes.c: does MLX compute what the node says? */
+bool mlx_has(Op op);
 bool mlx_takes(const Node *node);
 void mlx_add_node(Mlx *m, const Node *node);
 

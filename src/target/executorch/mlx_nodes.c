@@ -186,9 +186,13 @@ static void check_input(void *context, Value **use) {
     *held = *held && holds(*use);
 }
 
+bool mlx_has(Op op) {
+    return rows[op].fields || rows[op].add;
+}
+
 bool mlx_takes(const Node *node) {
     const Row *row = &rows[node->op];
-    bool held = row->fields || row->add;
+    bool held = mlx_has(node->op);
     node_each_tensor((Node *)node, check_input, &held);
     for (uint32_t i = 0; i < node->output_count; i++) held = held && holds(node->outputs[i]);
     return held && (!row->takes || row->takes(node));

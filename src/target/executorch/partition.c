@@ -3,8 +3,12 @@
  * A node has a level: 0 for kernels that read no delegate's results. A delegate's level is one more than
  * that of the kernels it reads and that of the delegates it reads; a kernel's is that of the delegates it
  * reads. So all nodes that a backend takes at a level are one delegate, nothing waits in a circle, and there
- * are as many delegates as a chain of values passes from kernels to the backend. */
+ * are as many delegates as a chain of values passes from kernels to the backend.
+ *
+ * A second factor of products that is only transposed for them is read as it is: nobody transposes it. */
 #include "target/executorch/backend.h"
+
+static const uint32_t NEVER = UINT32_MAX; /* a level */
 
 typedef struct Levels {
     const Partition *partition;
@@ -13,9 +17,14 @@ typedef struct Levels {
     uint32_t level;
 } Levels;
 
+/* What is read where a value is. */
+static const Value *source_of(const Partition *partition, const Value *value) {
+    return partition->folded[value->id] ? value->producer->args[0].tensor : value;
+}
+
 static void follow_input(void *context, Value **use) {
     Levels *levels = context;
-    const Node *producer = (*use)->producer;
+    const Node *producer = source_of(levels->partition, *use)->producer;
     if (!producer) return;
     uint32_t id = producer->outputs[0]->id, level = levels->partition->levels[id];
     if (levels->taken && !levels->partition->taken[id]) level++;
@@ -51,12 +60,13 @@ static void visit_sizes(Levels *levels, const Node *node, void (*visit)(void *, 
 /* A value leaves its delegate where a node of another level or kind reads it. */
 static void mark_escape(void *context, Value **use) {
     Levels *levels = context;
-    const Node *producer = (*use)->producer;
+    const Value *source = source_of(levels->partition, *use);
+    const Node *producer = source->producer;
     if (!producer) return;
     uint32_t id = producer->outputs[0]->id;
     bool inside = levels->taken && levels->partition->taken[id] &&
                   levels->partition->levels[id] == levels->level;
-    if (!inside) levels->partition->escapes[(*use)->id] = true;
+    if (!inside) levels->partition->escapes[source->id] = true;
 }
 
 /* ---- what is left to kernels ---- */
@@ -118,20 +128,81 @@ static bool keep_small_ones(const Program *program, Arena *arena, bool *taken) {
     return true;
 }
 
-bool partition_make(const Program *program, const Dimension *dimensions, const Backend *backend,
-                    Arena *arena, Partition *out) {
+/* ---- transpositions ---- */
+
+static bool swaps_last(const Node *node) {
+    if (node->op != OP_PERMUTE || node->outputs[0]->rank < 3) return false;
+    uint32_t rank = node->outputs[0]->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        uint32_t from = d + 2 < rank ? d : d + 2 == rank ? rank - 1 : rank - 2;
+        int64_t dim = node->args[1].integers.items[d]->value;
+        if ((dim < 0 ? dim + rank : dim) != from) return false;
+    }
+    return !value_fixed(node->args[0].tensor);
+}
+
+typedef struct Unfold {
+    bool *folded;
+    const Value *factor; /* may be */
+} Unfold;
+
+static void unfold(void *context, Value **use) {
+    Unfold *unfold = context;
+    if (*use != unfold->factor) unfold->folded[(*use)->id] = false;
+}
+
+static bool is_view(Op op) {
+    return op == OP_VIEW || op == OP_UNSQUEEZE || op == OP_SQUEEZE;
+}
+
+/* Kernels transpose the other factor and the product instead, which are small where this one is a cache. */
+static bool takes_transposed(const Pte *p, const Backend *backend, const Partition *partition,
+                             const Node *node) {
+    const Value *factor = node->op == OP_MATMUL ? node->args[1].tensor : NULL;
+    if (!factor || !partition->folded[factor->id] || factor == node->args[0].tensor) return false;
+    if (partition->taken[node->outputs[0]->id]) return backend->multiplies_transposed;
+    const Value *source = factor->producer->args[0].tensor;
+    while (source->producer && is_view(source->producer->op)) {
+        source = source->producer->args[0].tensor;
+    }
+    return node->args[0].tensor->rank >= 3 && (source->kind == VALUE_INPUT || p->updates[source->id]);
+}
+
+static void fold_transpositions(const Pte *p, const Backend *backend, Partition *out) {
+    const Program *program = p->program;
+    for (const Node *node = program->first; node; node = node->next) {
+        out->folded[node->outputs[0]->id] = swaps_last(node);
+    }
+    for (Node *node = program->first; node; node = node->next) {
+        bool takes = takes_transposed(p, backend, out, node);
+        Unfold context = {out->folded, takes ? node->args[1].tensor : NULL};
+        node_each_tensor(node, unfold, &context);
+    }
+    for (size_t i = 0; i < program->outputs.count; i++) {
+        out->folded[program->outputs.items[i].value->id] = false;
+    }
+}
+
+bool partition_make(Pte *p, const Backend *backend, Partition *out) {
+    const Program *program = p->program;
+    const Dimension *dimensions = p->dimensions;
+    Arena *arena = &p->arena;
     out->levels = ARENA_ARRAY(arena, uint32_t, program->value_count);
     out->taken = ARENA_ARRAY(arena, bool, program->value_count);
     out->escapes = ARENA_ARRAY(arena, bool, program->value_count);
+    out->folded = ARENA_ARRAY(arena, bool, program->value_count);
     out->last = 0;
-    if (!out->levels || !out->taken || !out->escapes) return false;
+    if (!out->levels || !out->taken || !out->escapes || !out->folded) return false;
     for (Node *node = program->first; node && backend; node = node->next) {
         out->taken[node->outputs[0]->id] = backend->takes(node);
     }
     bool small = backend && !backend->computes_sizes;
     if (small && !keep_small_ones(program, arena, out->taken)) return false;
+    fold_transpositions(p, backend, out);
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
+        if (out->folded[id]) out->levels[id] = NEVER;
+        if (out->folded[id]) continue;
         Levels levels = {out, dimensions, out->taken[id], out->taken[id]};
         node_each_tensor(node, follow_input, &levels);
         if (!out->taken[id] || backend->computes_sizes) visit_sizes(&levels, node, follow_input);
@@ -140,6 +211,7 @@ bool partition_make(const Program *program, const Dimension *dimensions, const B
     }
     for (Node *node = program->first; node; node = node->next) {
         uint32_t id = node->outputs[0]->id;
+        if (out->folded[id]) continue;
         Levels levels = {out, dimensions, out->taken[id], out->levels[id]};
         node_each_tensor(node, mark_escape, &levels);
         visit_sizes(&levels, node, mark_escape);

@@ -47,6 +47,7 @@ static uint32_t collect(Pte *p, Block *blocks) {
     for (size_t i = 0; i < p->slots.count; i++) {
         Slot *slot = &p->slots.items[i];
         if (slot->kind != SLOT_TENSOR) continue;
+        if (slot->state) slot->last = (uint32_t)p->instructions.count;
         uint64_t bytes = upper_bytes(p, slot);
         Slot *owner = slot->base >= 0 ? &p->slots.items[slot->base] : slot;
         if (bytes > owner->bytes) owner->bytes = bytes;

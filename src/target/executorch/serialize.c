@@ -29,11 +29,15 @@ static FlatRef tensor(Pte *p, FlatBuilder *b, const Slot *slot) {
         place = FLAT_TABLE(b, FLAT_32(0, 1), FLAT_32(1, owner->offset & UINT32_MAX),
                            FLAT_32(2, owner->offset >> 32));
     }
+    FlatRef name = slot->state ? flat_string(b, slot->state->name) : 0;
+    FlatRef extra = name ? FLAT_TABLE(b, FLAT_REF(1, name)) : 0;
     FlatRef size_vector = flat_vector(b, sizes, sizeof *sizes, slot->rank);
     FlatRef order_vector = flat_vector(b, order, sizeof *order, slot->rank);
     return FLAT_TABLE(b, FLAT_8(0, pte_dtype(slot->dtype)), FLAT_REF(2, size_vector),
-                      FLAT_REF(3, order_vector), FLAT_32(5, slot->constant), FLAT_REF(6, place),
-                      FLAT_8(8, dynamic ? PTE_DYNAMIC_BOUND : PTE_STATIC));
+                      FLAT_REF(3, order_vector),
+                      FLAT_32(5, slot->constant ? slot->constant : slot->initial),
+                      FLAT_REF(6, place), FLAT_8(8, dynamic ? PTE_DYNAMIC_BOUND : PTE_STATIC),
+                      FLAT_REF(9, extra));
 }
 
 /* A list of integers names values, 64 bits each; lists of tensors do in 32. */
@@ -113,7 +117,8 @@ static FlatRef make_instruction(Pte *p, FlatBuilder *b, size_t index) {
                       FLAT_REF(1, call));
 }
 
-/* Segment 0 is that of the constants; those of the delegates come next, then named data. */
+/* Segment 0 is that of the constants; those of the delegates come next, then named data, then what states
+ * hold at first. */
 static FlatRef make_delegate(Pte *p, FlatBuilder *b, size_t index) {
     FlatRef data = FLAT_TABLE(b, FLAT_8(0, PTE_LOCATION_SEGMENT), FLAT_32(1, 1 + index));
     FlatRef id = flat_string(b, p->options->backend->id);
@@ -149,7 +154,7 @@ static FlatRef plan(Pte *p, FlatBuilder *b) {
 
 /* The segments, as the file has them in the end. */
 static FlatRef segment_table(Pte *p, FlatBuilder *b, const Segment *segments) {
-    size_t count = 1 + p->delegates.count + p->named.count;
+    size_t count = pte_segment_count(p);
     FlatRef *refs = malloc(count * sizeof *refs);
     if (!refs) {
         b->failed = true;
@@ -163,19 +168,31 @@ static FlatRef segment_table(Pte *p, FlatBuilder *b, const Segment *segments) {
     return vector;
 }
 
+/* Parts of a segment. */
+static FlatRef subsegments(FlatBuilder *b, uint32_t segment, const uint64_t *offsets,
+                           size_t count) {
+    FlatRef vector = flat_vector(b, offsets, sizeof *offsets, count);
+    return FLAT_TABLE(b, FLAT_32(0, segment), FLAT_REF(1, vector));
+}
+
 unsigned char *pte_serialize(Pte *p, FlatBuilder *b, const Segment *segments,
-                             const uint64_t *constant_offsets) {
+                             const uint64_t *constant_offsets, const uint64_t *initial_offsets) {
     FlatRef forward = plan(p, b);
     FlatRef plans = flat_refs(b, &forward, 1);
     FlatRef segment_vector = segment_table(p, b, segments);
-    FlatRef offsets =
-        flat_vector(b, constant_offsets, sizeof *constant_offsets, p->constants.count + 1);
-    FlatRef constants = FLAT_TABLE(b, FLAT_32(0, 0), FLAT_REF(1, offsets));
+    FlatRef constants = subsegments(b, 0, constant_offsets, p->constants.count + 1);
+    FlatRef initials = 0;
+    if (p->initials.count) {
+        initials = subsegments(b, (uint32_t)pte_segment_count(p) - 1, initial_offsets,
+                               p->initials.count + 1);
+        initials = flat_refs(b, &initials, 1);
+    }
     FlatRef named = tables(p, b, p->named.count, make_named);
     FlatRef empty = flat_refs(b, NULL, 0);
     FlatRef root =
         FLAT_TABLE(b, FLAT_32(0, 0), FLAT_REF(1, plans), FLAT_REF(2, empty), FLAT_REF(3, empty),
-                   FLAT_REF(4, segment_vector), FLAT_REF(5, constants), FLAT_REF(7, named));
+                   FLAT_REF(4, segment_vector), FLAT_REF(5, constants), FLAT_REF(6, initials),
+                   FLAT_REF(7, named));
     b->alignment = 16;
     return flat_finish(b, root, "ET12", HEADER_SIZE);
 }

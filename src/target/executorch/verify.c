@@ -14,7 +14,7 @@ typedef struct Check {
     const char *path;
     FlatReader reader;
     FlatTable program, plan;
-    FlatVector values, operators, delegates, segments, constants;
+    FlatVector values, operators, delegates, segments, constants, initials;
     uint64_t base, size; /* of the segments */
     const char *problem;
 } Check;
@@ -50,7 +50,9 @@ static void check_tensor(Check *c, const FlatTable *tensor) {
     require(c, flat_get(tensor, 1, 4, 0) == 0, "a tensor with a storage offset");
     require(c, flat_get(tensor, 8, 1, 0) < 2, "a tensor without bounds");
     uint64_t constant = flat_get(tensor, 5, 4, 0);
-    require(c, constant == 0 || constant < c->constants.count, "a constant that is not there");
+    bool planned = flat_get_table(tensor, 6).reader != NULL;
+    uint32_t limit = planned ? c->initials.count : c->constants.count;
+    require(c, constant == 0 || constant < limit, "a constant that is not there");
 }
 
 static void check_value(Check *c, const FlatTable *value) {
@@ -124,6 +126,9 @@ static void check_program(Check *c) {
     FlatVector named = flat_get_vector(&c->program, 7, 4);
     c->segments = flat_get_vector(&c->program, 4, 4);
     c->constants = flat_get_vector(&constants, 1, 8);
+    FlatVector mutables = flat_get_vector(&c->program, 6, 4);
+    FlatTable initials = flat_item_table(&mutables, 0);
+    if (initials.reader) c->initials = flat_get_vector(&initials, 1, 8);
     require(c, plans.count == 1 && c->segments.reader && c->constants.reader,
             "a program without a plan, segments or constants");
     if (c->problem || c->reader.failed) return;

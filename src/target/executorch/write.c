@@ -5,6 +5,7 @@
  *   ...          the program, a FlatBuffer
  *   segment 0    constants, each at a multiple of 16
  *   segments     the blobs of delegates, then the weights that they look up by name
+ *   last         what states hold at first, each at a multiple of 16
  *
  * Segments begin at multiples of 128. Weights are streamed to their places. */
 #include "base/error.h"
@@ -36,9 +37,15 @@ const Backend *executorch_backend(const char *name) {
     return NULL;
 }
 
+bool executorch_delegates_op(const Backend *backend, Op op) {
+    return backend->has(op);
+}
+
 ferry_status executorch_legalize(Program *program, const Registry *registry,
                                  const ExecutorchOptions *options, ferry_error *error) {
     const Backend *backend = options->backend;
+    outputs_keep_inputs(program);
+    TRY(pass_share_heads(program, error));
     if (backend && backend->prepare) TRY(backend->prepare(program, error));
     return pass_legalize(program, registry, "executorch", accepts, options, error);
 }
@@ -81,55 +88,6 @@ static void add_inputs(Pte *p) {
     }
 }
 
-/* Kernels that may write over what they read. */
-static bool may_overwrite(const Pte *p, uint32_t index) {
-    static const char *const kernels[] = {"aten::add.out", "aten::add.Scalar_out",
-                                          "aten::index_put.out", "aten::where.self_out"};
-    const Instruction *instruction = &p->instructions.items[index];
-    const char *name = instruction->delegate ? "" : p->operators.items[instruction->callee];
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (strcmp(kernels[i], name) == 0) return true;
-    }
-    return false;
-}
-
-/* Callers that give all memory may give an input that the program writes, such as a cache, as the memory of
- * what is in it afterwards: then nothing reads the input once that is made. */
-static bool is_safe_in_place(Pte *p, const Port *output, PteValue value) {
-    const Value *input = output->writes;
-    if (!input || input->kind != VALUE_INPUT) return true;
-    if (!p->options->unplanned_inputs || !p->options->unplanned_outputs) return true;
-    const Slot *from = &p->slots.items[pte_value(p, input)], *to = &p->slots.items[value];
-    uint32_t made = to->first;
-    return from->last < made || (from->last == made && may_overwrite(p, made));
-}
-
-/* An output is a tensor of its own: what is an input, a weight, a view or another output is copied. */
-static void add_outputs(Pte *p) {
-    const Program *program = p->program;
-    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
-        const Value *output = program->outputs.items[i].value;
-        PteValue value = pte_value(p, output);
-        if (p->status != FERRY_OK) return;
-        bool own = output->kind == VALUE_NODE && p->slots.items[value].base < 0;
-        for (size_t j = 0; j < i && own; j++) own = program->outputs.items[j].value != output;
-        if (own && !is_safe_in_place(p, &program->outputs.items[i], value)) {
-            p->slots.items[value].unplanned = false;
-            own = false;
-        }
-        if (!own) {
-            PteValue copy = pte_temp(p, output->dtype, output->rank, output->shape);
-            if (p->status != FERRY_OK) return;
-            p->slots.items[copy].unplanned = p->options->unplanned_outputs;
-            value = pte_result(p, "aten::clone.out", copy, ARGS(value, pte_null(p)));
-        }
-        p->outputs[i] = value;
-    }
-    for (size_t i = 0; i < program->outputs.count && p->status == FERRY_OK; i++) {
-        p->slots.items[p->outputs[i]].last = (uint32_t)p->instructions.count;
-    }
-}
-
 static void add_argument(void *context, Value **use) {
     Pte *p = context;
     pte_delegate(p, (Delegate){0}, ARGS(pte_value(p, *use)));
@@ -157,15 +115,14 @@ static void add_kernels(Pte *p, const Partition *partition, uint32_t level) {
 
 static void add_instructions(Pte *p) {
     Partition partition;
-    bool made =
-        partition_make(p->program, p->dimensions, p->options->backend, &p->arena, &partition);
-    if (!made) return;
+    if (!partition_make(p, p->options->backend, &partition)) return;
+    p->folded = partition.folded;
     add_inputs(p);
     for (uint32_t level = 0; level <= partition.last && p->status == FERRY_OK; level++) {
         if (level > 0) p->options->backend->delegate(p, &partition, level);
         add_kernels(p, &partition, level);
     }
-    if (p->status == FERRY_OK) add_outputs(p);
+    if (p->status == FERRY_OK) pte_add_outputs(p);
     if (p->status == FERRY_OK) pte_plan(p);
 }
 
@@ -174,6 +131,7 @@ static void add_instructions(Pte *p) {
 typedef struct Layout {
     Segment *segments;          /* offsets from the end of the program */
     uint64_t *constant_offsets; /* in segment 0; the first is that of a placeholder */
+    uint64_t *initial_offsets;  /* in the last segment; the first too */
     uint64_t size;
 } Layout;
 
@@ -183,12 +141,25 @@ static const NamedData *find_named(Pte *p, const Recipe *constant) {
     return known >= 0 ? &p->named.items[known] : NULL;
 }
 
+/* The last segment; returns its end. */
+static uint64_t lay_out_initials(const Pte *p, Layout *layout, uint64_t position) {
+    uint64_t start = align(position, SEGMENT_ALIGNMENT), size = 0;
+    for (size_t i = 0; i < p->initials.count; i++) {
+        size = align(size, CONSTANT_ALIGNMENT);
+        layout->initial_offsets[i + 1] = size;
+        size += recipe_bytes_size(p->initials.items[i]);
+    }
+    layout->segments[pte_segment_count(p) - 1] = (Segment){start, size};
+    return start + size;
+}
+
 /* A weight that kernels and delegates read is a constant, and its segment is a part of theirs. */
 static bool lay_out(Pte *p, Layout *layout) {
     size_t count = 1 + p->delegates.count + p->named.count;
-    layout->segments = ARENA_ARRAY(&p->arena, Segment, count);
+    layout->segments = ARENA_ARRAY(&p->arena, Segment, pte_segment_count(p));
     layout->constant_offsets = ARENA_ARRAY(&p->arena, uint64_t, p->constants.count + 1);
-    if (!layout->segments || !layout->constant_offsets) return false;
+    layout->initial_offsets = ARENA_ARRAY(&p->arena, uint64_t, p->initials.count + 1);
+    if (!layout->segments || !layout->constant_offsets || !layout->initial_offsets) return false;
     Segment *named = layout->segments + 1 + p->delegates.count;
     uint64_t position = 0;
     for (size_t i = 0; i < p->constants.count; i++) {
@@ -210,7 +181,7 @@ static bool lay_out(Pte *p, Layout *layout) {
         layout->segments[i] = (Segment){position, size};
         position += size;
     }
-    layout->size = position;
+    layout->size = p->initials.count ? lay_out_initials(p, layout, position) : position;
     return true;
 }
 
@@ -221,7 +192,8 @@ static void put(unsigned char *place, uint64_t value, size_t size) {
 /* Weights go to their places behind `base`. */
 static ferry_status write_weights(Pte *p, const Layout *layout, uint64_t base, OutputFile *file) {
     size_t count = p->constants.count;
-    StreamItem *items = ARENA_ARRAY(&p->arena, StreamItem, count + p->named.count);
+    StreamItem *items =
+        ARENA_ARRAY(&p->arena, StreamItem, count + p->named.count + p->initials.count);
     if (!items) return error_memory(p->error, file->path, 0);
     for (size_t i = 0; i < count; i++) {
         items[i] = (StreamItem){p->constants.items[i], base + layout->constant_offsets[i + 1]};
@@ -230,6 +202,11 @@ static ferry_status write_weights(Pte *p, const Layout *layout, uint64_t base, O
         uint64_t offset = layout->segments[1 + p->delegates.count + i].offset;
         if (offset < layout->segments[0].size) continue; /* a constant */
         items[count++] = (StreamItem){p->named.items[i].recipe, base + offset};
+    }
+    uint64_t initials = layout->segments[pte_segment_count(p) - 1].offset;
+    for (size_t i = 0; i < p->initials.count; i++) {
+        uint64_t offset = initials + layout->initial_offsets[i + 1];
+        items[count++] = (StreamItem){p->initials.items[i], base + offset};
     }
     return stream_write(items, count, p->options->pool, file, p->options->progress,
                         p->options->progress_context, p->error);
@@ -264,19 +241,21 @@ static bool prepare(Pte *p, Floors floors) {
     p->inputs =
         ARENA_ARRAY(&p->arena, PteValue, program->inputs.count + program->input_constants.count);
     p->is_output = ARENA_ARRAY(&p->arena, bool, program->value_count);
+    p->updates = ARENA_ARRAY(&p->arena, bool, program->value_count);
     p->outputs = ARENA_ARRAY(&p->arena, PteValue, program->outputs.count);
     p->dimensions = signature_dimensions(program, &p->arena);
     for (size_t i = 0; p->is_output && i < program->outputs.count; i++) {
         p->is_output[program->outputs.items[i].value->id] = true;
     }
-    return p->values && p->inputs && p->is_output && p->outputs && p->dimensions &&
+    if (p->updates) pte_mark_updates(p);
+    return p->values && p->inputs && p->is_output && p->updates && p->outputs && p->dimensions &&
            bounds_init(&p->bounds, program, &p->arena, floors);
 }
 
 static bool exhausted(const Pte *p) {
     return p->arena.failed || p->slots.failed || p->instructions.failed || p->operators.failed ||
-           p->constants.failed || p->delegates.failed || p->named.failed || p->numbers.failed ||
-           p->known.failed || p->bounds.known.failed;
+           p->constants.failed || p->initials.failed || p->delegates.failed || p->named.failed ||
+           p->numbers.failed || p->known.failed || p->bounds.known.failed;
 }
 
 static void pte_free(Pte *p) {
@@ -284,6 +263,7 @@ static void pte_free(Pte *p) {
     VEC_FREE(&p->instructions);
     VEC_FREE(&p->operators);
     VEC_FREE(&p->constants);
+    VEC_FREE(&p->initials);
     VEC_FREE(&p->delegates);
     VEC_FREE(&p->named);
     VEC_FREE(&p->numbers);
@@ -325,7 +305,8 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     unsigned char *bytes = NULL;
     if (prepare(&p, (Floors){0})) add_instructions(&p);
     if (p.status == FERRY_OK && !exhausted(&p) && lay_out(&p, &layout)) {
-        bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets);
+        bytes = pte_serialize(&p, &builder, layout.segments, layout.constant_offsets,
+                              layout.initial_offsets);
     }
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
@@ -335,7 +316,8 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
                                .planned_bytes = p.planned,
                                .instructions = (uint32_t)p.instructions.count,
                                .delegates = (uint32_t)p.delegates.count,
-                               .weights = (uint32_t)(p.constants.count + p.named.count)};
+                               .weights = (uint32_t)(p.constants.count + p.named.count +
+                                                     p.initials.count)};
     flat_free(&builder);
     pte_free(&p);
     return p.status;

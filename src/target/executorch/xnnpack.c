@@ -51,7 +51,7 @@ uint32_t xnn_input(Xnn *x, const Value *value) {
     if (x->last[value->id]) {
         *known = xnn_temp(x, value->dtype, value->rank, value->shape) + 1;
         xnn_transpose(x, x->last[value->id] - 1, *known - 1, to_plain, 4);
-    } else if (value->recipe) {
+    } else if (value_fixed(value)) {
         *known = xnn_weight(x, value->recipe, value->name) + 1;
     } else {
         *known = external(x, value, pte_value(x->p, value), EXTERNAL_INPUT) + 1;
@@ -233,7 +233,9 @@ static void add_delegate(Pte *p, const Partition *partition, uint32_t level) {
 
 const Backend xnnpack_backend = {.name = "xnnpack",
                                  .id = "XnnpackBackend",
+                                 .has = xnnpack_has,
                                  .takes = xnnpack_takes,
                                  .decomposes = xnnpack_decomposes,
                                  .prepare = pass_broadcast_attention,
+                                 .multiplies_transposed = true,
                                  .delegate = add_delegate};

@@ -6,6 +6,7 @@
 #include "target/executorch/backend.h"
 
 /* xnnpack_nodes.c: Does XNNPACK compute what the node says, to the last sign? */
+bool xnnpack_has(Op op);
 bool xnnpack_takes(const Node *node);
 
 /* Are these nodes XNNPACK's once they are decomposed? */

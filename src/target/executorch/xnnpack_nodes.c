@@ -159,13 +159,19 @@ static void add_linear(Xnn *x, const Node *node) {
     fully_connected(x, from, filter, added, xnn_output(x, node->outputs[0]));
 }
 
+enum { TRANSPOSED = 1 }; /* the second factor */
+
 static bool takes_matmul(const Node *node) {
     return node_tensor(node, 0)->rank >= 3 && node_tensor(node, 1)->rank >= 3;
 }
 
 static void add_matmul(Xnn *x, const Node *node) {
-    uint32_t a = xnn_input(x, node_tensor(node, 0)), b = xnn_input(x, node_tensor(node, 1));
-    xnn_node(x, XNN_BATCH_MATMUL, table_2(x, a, b, xnn_output(x, node->outputs[0]), 0));
+    const Value *factor = node_tensor(node, 1);
+    bool transposed = x->partition->folded[factor->id];
+    if (transposed) factor = factor->producer->args[0].tensor;
+    uint32_t a = xnn_input(x, node_tensor(node, 0)), b = xnn_input(x, factor);
+    uint32_t flags = transposed ? TRANSPOSED : 0;
+    xnn_node(x, XNN_BATCH_MATMUL, table_2(x, a, b, xnn_output(x, node->outputs[0]), flags));
 }
 
 /* A mean or sum over the last dimension is a product with a row of equal numbers. */
@@ -267,6 +273,10 @@ static void check_input(void *context, Value **use) {
     *held = *held && holds(*use);
 }
 
+bool xnnpack_has(Op op) {
+    return rows[op].add != NULL;
+}
+
 bool xnnpack_takes(const Node *node) {
     const Row *row = &rows[node->op];
     bool held = row->add != NULL;
@@ -279,18 +289,7 @@ void xnn_add_node(Xnn *x, const Node *node) {
     rows[node->op].add(x, node);
 }
 
-enum { MAX_DENSE_GROUPS = 64 };
-
-/* XNNPACK multiplies all rows with as many matrices in less time than a kernel does only what counts. */
-static bool is_dense(const Node *node) {
-    const Value *weights = node->args[1].tensor;
-    const Node *maker = weights->producer;
-    bool known = maker ? maker->op == OP_PERMUTE && maker->args[0].tensor->recipe : true;
-    return known && weights->shape[0]->value <= MAX_DENSE_GROUPS;
-}
-
 bool xnnpack_decomposes(const Node *node) {
-    if (node->op == OP_GROUPED_MM) return is_dense(node);
     if (node->op == OP_CONVOLUTION && node->args[1].tensor->rank == 3) return true;
     if (node->outputs[0]->dtype != FERRY_F32) return false;
     if (node->op == OP_GELU) return strcmp(node->args[1].string, "tanh") == 0;

@@ -50,7 +50,7 @@ static inline bool xnn_is_number(const Arg *arg) {
 
 /* A weight of this rank. */
 static inline bool xnn_is_static(const Value *value, uint32_t rank) {
-    return value && value->recipe && value->rank == rank;
+    return value && value_fixed(value) && value->rank == rank;
 }
 
 /* The number of the node that the row of an operation names. */

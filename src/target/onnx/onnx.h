@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "graph/registry.h"
 #include "graph/stream.h"
+#include "target/shared.h"
 
 enum { ONNX_MIN_OPSET = 18, ONNX_MAX_OPSET = 24, ONNX_DEFAULT_OPSET = 24 };
 
@@ -19,6 +20,7 @@ typedef struct OnnxOptions {
     bool link;
     const char *directory;
     const char *data_name;   /* "model.onnx.data": the file's name as the model refers to it */
+    SharedWeights *shared;   /* of the export's other programs; NULL: it has none */
     Pool *pool;              /* may be NULL */
     StreamProgress progress; /* may be NULL */
     void *progress_context;

@@ -39,6 +39,7 @@ ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_e
 typedef struct Placement {
     uint64_t offset, size;  /* in the data file, or in `file` */
     const MappedFile *file; /* linked */
+    const char *shared;     /* the data file of another program, which has the weight already */
 } Placement;
 
 static bool is_inline(const Value *weight, const OnnxOptions *options) {
@@ -57,6 +58,12 @@ static uint64_t align(uint64_t offset, uint64_t size) {
 static Placement place(const Value *weight, const OnnxOptions *options, uint64_t *position) {
     Placement placement = {.size = recipe_bytes_size(weight->recipe)};
     if (options->link && recipe_is_verbatim(weight->recipe, &placement.file, &placement.offset)) {
+        return placement;
+    }
+    const SharedWeight *known = shared_find(options->shared, weight->recipe);
+    if (known) {
+        placement.shared = known->file;
+        placement.offset = known->offset;
         return placement;
     }
     placement.offset = align(*position, placement.size);
@@ -95,7 +102,7 @@ static const char *linked_path(Onnx *o, const MappedFile *file) {
 static void append_external(Onnx *o, const Placement *placement) {
     char number[32];
     Buffer *out = &o->initializers;
-    const char *location = o->options->data_name;
+    const char *location = placement->shared ? placement->shared : o->options->data_name;
     if (placement->file) {
         location = linked_path(o, placement->file);
         if (!location) {
@@ -150,7 +157,12 @@ static ferry_status write_initializers(Onnx *o, OutputFile *data, uint64_t *data
         }
         Placement placement = place(weight, options, data_bytes);
         append_initializer(o, weight, &placement);
-        if (!placement.file) items[count++] = (StreamItem){weight->recipe, placement.offset};
+        if (placement.file || placement.shared) continue;
+        items[count++] = (StreamItem){weight->recipe, placement.offset};
+    }
+    for (size_t i = 0; options->shared && i < count; i++) {
+        if (!shared_add(options->shared, items[i].recipe, options->data_name, items[i].offset))
+            return onnx_fail(o, FERRY_OUT_OF_MEMORY, "out of memory");
     }
     if (o->status != FERRY_OK || *data_bytes == 0) return o->status;
     o->status = stream_write(items, count, options->pool, data, options->progress,

@@ -29,6 +29,7 @@ typedef struct Ir {
     IrPort *states;              /* by value id: what a state was before its order changed */
     const Recipe **stored;       /* by value id, of weights: what the .bin has, */
     uint64_t *offsets;           /* and where */
+    bool *turned;                /* by value id: matrices of groups, each stored transposed */
     const MappedFile *linked;    /* the .bin, when it is one */
     const Dimension *dimensions; /* by symbol */
     const Node *node;            /* being lowered */
@@ -98,6 +99,9 @@ IrPort ir_value(Ir *ir, const Value *value);
 
 /* weights.c: the weight as a Const. */
 IrPort ir_weight(Ir *ir, const Value *weight);
+
+/* The matrix [out, in] of one group, of a weight that is `turned`. */
+IrPort ir_group_weight(Ir *ir, const Value *weight, int64_t group);
 
 /* The conversion to `dtype` of something that has the dtype of `like`. */
 IrPort ir_convert(Ir *ir, IrPort from, ferry_dtype dtype);

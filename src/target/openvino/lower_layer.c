@@ -76,15 +76,18 @@ IrPort ir_lower_grouped_mm(Ir *ir, const Node *node) {
     }
     IrPort *parts = ARENA_ARRAY(&ir->arena, IrPort, groups + 1);
     if (!parts) return (IrPort){0};
-    IrPort self = ir_input(ir, node, 0), matrices = ir_input(ir, node, 1);
+    bool turned = ir->turned[weights->id];
+    IrPort self = ir_input(ir, node, 0), matrices = {0};
+    if (!turned) matrices = ir_input(ir, node, 1);
     IrPort ends = ir_input_as(ir, node, 2, FERRY_I64), start = ir_ints(ir, (const int64_t[]){0}, 1);
     for (int64_t g = 0; g < groups; g++) {
         IrPort index = ir_ints(ir, &g, 1);
         IrPort end = ir_layer(ir, "Gather-8", FERRY_I64, FROM(ends, index, ir_axis(ir, 0)), PLAIN);
-        IrPort matrix =
-            ir_layer(ir, "Gather-8", dtype, FROM(matrices, ir_int(ir, g), ir_axis(ir, 0)), PLAIN);
+        IrPort matrix = turned ? ir_group_weight(ir, weights, g)
+                               : ir_layer(ir, "Gather-8", dtype,
+                                          FROM(matrices, ir_int(ir, g), ir_axis(ir, 0)), PLAIN);
         IrPort rows = rows_of(ir, self, dtype, start, end);
-        parts[g] = matmul(ir, rows, matrix, dtype, false);
+        parts[g] = matmul(ir, rows, matrix, dtype, turned);
         start = end;
     }
     IrPort rest = ir_two(ir, "Subtract-1", FERRY_I64, ir_size(ir, out->shape[0]), start);

@@ -62,9 +62,8 @@ ferry_status openvino_linked_file(const Program *program, const MappedFile **fil
                      "--weights copy");
 }
 
-/* Where the linked file has the weight; what it has not is computed, when that is small. */
-static IrPort linked_weight(Ir *ir, const Value *weight) {
-    const Recipe *recipe = weight->recipe;
+/* Where the linked file has the tensor; what it has not is computed, when that is small. */
+static IrPort linked_tensor(Ir *ir, const char *name, const Recipe *recipe) {
     const MappedFile *file;
     uint64_t offset, size = recipe_bytes_size(recipe);
     if (recipe_is_verbatim(recipe, &file, &offset)) {
@@ -74,7 +73,7 @@ static IrPort linked_weight(Ir *ir, const Value *weight) {
         ir_fail(ir, FERRY_UNSUPPORTED,
                 "%s is not in the checkpoint as the model uses it and has more than %d bytes; use "
                 "--weights copy",
-                weight->name, INLINE_LIMIT);
+                name, INLINE_LIMIT);
         return (IrPort){0};
     }
     void *bytes = arena_alloc(&ir->arena, size);
@@ -85,32 +84,77 @@ static IrPort linked_weight(Ir *ir, const Value *weight) {
 
 /* ---- layers ---- */
 
+static IrPort stored_tensor(Ir *ir, const Value *weight, const Recipe *recipe, uint64_t offset) {
+    IrPort port =
+        ir_const(ir, recipe->dtype, recipe->rank, recipe->shape, offset, recipe_bytes_size(recipe));
+    return recipe->dtype == weight->dtype ? port : ir_decompress(ir, port, weight->dtype);
+}
+
 IrPort ir_weight(Ir *ir, const Value *weight) {
     ir->label = weight->name;
     ir->weight_count++;
-    IrPort port;
-    if (ir->options->link) {
-        port = linked_weight(ir, weight);
-    } else {
-        const Recipe *recipe = ir->stored[weight->id];
-        port = ir_const(ir, recipe->dtype, recipe->rank, recipe->shape, ir->offsets[weight->id],
-                        recipe_bytes_size(recipe));
-        if (recipe->dtype != weight->dtype) port = ir_decompress(ir, port, weight->dtype);
-    }
+    IrPort port = ir->options->link
+                      ? linked_tensor(ir, weight->name, weight->recipe)
+                      : stored_tensor(ir, weight, ir->stored[weight->id], ir->offsets[weight->id]);
+    ir->label = NULL;
+    return port;
+}
+
+/* [groups, in, out] -> [groups, out, in] */
+static const Recipe *turn(Arena *arena, const Recipe *recipe) {
+    return recipe_permute(arena, recipe, (const int64_t[]){0, 2, 1});
+}
+
+/* One of the matrices, without the dimension of the groups. */
+static const Recipe *group_of(Arena *arena, const Recipe *recipe, int64_t group) {
+    const Recipe *part = recipe_slice(arena, recipe, 0, group, group + 1);
+    return part ? recipe_select(arena, part, 0, 0) : NULL;
+}
+
+IrPort ir_group_weight(Ir *ir, const Value *weight, int64_t group) {
+    Arena *arena = &ir->arena;
+    const Recipe *part = group_of(arena, ir->stored[weight->id], group);
+    if (!part) return (IrPort){0};
+    if (group == 0) ir->weight_count++;
+    ir->label = arena_format(arena, "%s.%lld", weight->name, (long long)group);
+    uint64_t place = (uint64_t)group * recipe_bytes_size(part);
+    IrPort port = ir->options->link
+                      ? linked_tensor(ir, ir->label, part)
+                      : stored_tensor(ir, weight, part, ir->offsets[weight->id] + place);
     ir->label = NULL;
     return port;
 }
 
 /* ---- the file ---- */
 
+/* Find the weights that nothing but grouped products read: OpenVINO takes their matrices as linear
+ * layers have them, [out, in], from where they are in the file. */
+static bool find_turned(Ir *ir) {
+    Program *program = ir->program;
+    uint32_t *uses = program_uses(program, &ir->arena);
+    uint32_t *grouped = ARENA_ARRAY(&ir->arena, uint32_t, program->value_count);
+    ir->turned = ARENA_ARRAY(&ir->arena, bool, program->value_count);
+    if (!uses || !grouped || !ir->turned) return false;
+    for (const Node *node = program->first; node; node = node->next) {
+        if (node->op != OP_GROUPED_MM) continue;
+        const Value *weight = node->args[1].tensor;
+        grouped[weight->id]++;
+        ir->turned[weight->id] = weight->recipe && grouped[weight->id] == uses[weight->id];
+    }
+    return true;
+}
+
 bool weights_place(Ir *ir) {
     const Program *program = ir->program;
+    if (!find_turned(ir)) return false;
     ir->offsets = ARENA_ARRAY(&ir->arena, uint64_t, program->value_count);
     ir->stored = ARENA_ARRAY(&ir->arena, const Recipe *, program->value_count);
     if (!ir->offsets || !ir->stored) return false;
     for (size_t i = 0; i < program->weights.count; i++) {
         const Value *weight = program->weights.items[i];
-        const Recipe *recipe = stored(&ir->arena, ir->options, weight->recipe);
+        const Recipe *recipe = weight->recipe;
+        if (!ir->options->link) recipe = stored(&ir->arena, ir->options, recipe);
+        if (recipe && ir->turned[weight->id]) recipe = turn(&ir->arena, recipe);
         if (!recipe) return false;
         uint64_t size = recipe_bytes_size(recipe);
         ir->stored[weight->id] = recipe;

@@ -1,0 +1,32 @@
+/* The inputs of a step of generation: what a component takes, made from the sequences so far. */
+#ifndef EXPORT_FEED_H
+#define EXPORT_FEED_H
+
+#include "export/step.h"
+
+/* Sequences in slots: slot s of a row holds its s-th token, padding on the left included. */
+typedef struct Feed {
+    int64_t batch;
+    int64_t used, count;        /* the step takes slots [used, used + count) */
+    int64_t capacity;           /* of a row in the two arrays */
+    const int64_t *tokens;      /* [batch, capacity] */
+    const unsigned char *valid; /* [batch, capacity]: 0 for padding */
+    int64_t cache_length;       /* of a static cache; 0: it grows */
+    int64_t window;             /* what sliding layers see; 0: everything */
+    int64_t chunk;              /* layers with chunked attention see their own chunk; 0: there are none */
+    int64_t vocabulary;         /* token ids are below this; 0: unknown */
+    bool slides;                /* a mask that is not by type is that of sliding layers */
+    bool starts;                /* the step has no cache yet: it starts with `given`, or empty */
+    const int64_t *beams;       /* [batch]: which row each one goes on from; NULL: itself */
+    const ferry_tensors *cache; /* what the cache starts with, when it is not `given` or empty */
+    const ferry_tensors *given; /* other inputs by keyword, such as the encoder's output */
+} Feed;
+
+/* What config.json says about windows, into `feed`. */
+ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_error *error);
+
+/* The inputs of `step`, by keyword; the caller's. An input of unknown meaning that is not given is
+ * INVALID_ARGUMENT. */
+ferry_status feed_make(const Feed *feed, const Step *step, ferry_tensors **out, ferry_error *error);
+
+#endif

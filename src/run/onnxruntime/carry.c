@@ -1,0 +1,90 @@
+/* What a session carries from run to run. */
+#include "run/onnxruntime/ort.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+OrtCarry *ort_carry_of_input(const OnnxSession *session, size_t input) {
+    for (size_t i = 0; i < session->carry_count; i++) {
+        if (session->carries[i].input == input) return &session->carries[i];
+    }
+    return NULL;
+}
+
+OrtCarry *ort_carry_of_output(const OnnxSession *session, size_t output) {
+    for (size_t i = 0; i < session->carry_count; i++) {
+        if (session->carries[i].output == output) return &session->carries[i];
+    }
+    return NULL;
+}
+
+static ferry_status find(const OnnxSession *session, const char *const *names, size_t count,
+                         const char *name, size_t *out, ferry_error *error) {
+    for (*out = 0; *out < count; ++*out) {
+        if (strcmp(names[*out], name) == 0) return FERRY_OK;
+    }
+    return error_set(error, FERRY_INVALID_ARGUMENT, session->path,
+                     "the model has no input or output \"%s\"", name);
+}
+
+ferry_status onnxruntime_carry(OnnxSession *session, const Carry *pairs, size_t count,
+                               ferry_error *error) {
+    onnxruntime_forget(session);
+    session->carry_count = 0;
+    session->carries = ARENA_ARRAY(&session->arena, OrtCarry, count + 1);
+    if (!session->carries) return error_memory(error, session->path, 0);
+    for (size_t i = 0; i < count; i++) {
+        OrtCarry *carry = &session->carries[i];
+        *carry = (OrtCarry){.in_place = pairs[i].in_place};
+        TRY(find(session, session->inputs, session->input_count, pairs[i].input, &carry->input,
+                 error));
+        TRY(find(session, session->outputs, session->output_count, pairs[i].output, &carry->output,
+                 error));
+    }
+    session->carry_count = count;
+    return FERRY_OK;
+}
+
+ferry_status ort_carry_start(OnnxSession *session, OrtCarry *carry, const ferry_tensor *from,
+                             ferry_error *error) {
+    const OnnxRuntime *runtime = session->runtime;
+    size_t bytes = ferry_tensor_bytes(from);
+    if (carry->held) runtime->api->ReleaseValue(carry->held);
+    free(carry->memory);
+    carry->held = NULL;
+    carry->memory = malloc(bytes ? bytes : 1);
+    if (!carry->memory) return error_memory(error, from->name, bytes);
+    if (bytes) memcpy(carry->memory, from->data, bytes);
+    return ort_check(runtime,
+                     runtime->api->CreateTensorWithDataAsOrtValue(
+                         runtime->memory, carry->memory, bytes, from->shape, from->rank,
+                         ort_element_type(from->dtype), &carry->held),
+                     from->name, "ONNX Runtime refused the tensor", error);
+}
+
+ferry_status onnxruntime_carried(OnnxSession *session, ferry_tensors **out, ferry_error *error) {
+    ferry_status status = FERRY_OK;
+    *out = ferry_tensors_new();
+    if (!*out) return error_memory(error, session->path, 0);
+    for (size_t i = 0; i < session->carry_count && status == FERRY_OK; i++) {
+        const OrtCarry *carry = &session->carries[i];
+        if (!carry->held) continue;
+        status =
+            ort_copy(session->runtime, carry->held, session->inputs[carry->input], *out, error);
+    }
+    if (status == FERRY_OK) return FERRY_OK;
+    ferry_tensors_free(*out);
+    *out = NULL;
+    return status;
+}
+
+void onnxruntime_forget(OnnxSession *session) {
+    for (size_t i = 0; i < session->carry_count; i++) {
+        OrtCarry *carry = &session->carries[i];
+        if (carry->held) session->runtime->api->ReleaseValue(carry->held);
+        free(carry->memory);
+        carry->held = NULL;
+        carry->memory = NULL;
+    }
+}
