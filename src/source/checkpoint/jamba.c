@@ -60,9 +60,14 @@ static void read_config(Jamba *s) {
     Decoder *d = &s->d;
     Model *m = d->m;
     /* Ways to compute the same, and what the class does not read. */
-    static const char *const unread[] = {"use_mamba_kernels", "use_mambapy", "use_associative_scan",
-                                         "num_logits_to_keep", "calc_logits_for_entire_prompt",
-                                         "mamba_inner_layernorms", "n_ctx", "sliding_window"};
+    static const char *const unread[] = {"use_mamba_kernels",
+                                         "use_mambapy",
+                                         "use_associative_scan",
+                                         "num_logits_to_keep",
+                                         "calc_logits_for_entire_prompt",
+                                         "mamba_inner_layernorms",
+                                         "n_ctx",
+                                         "sliding_window"};
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) config_accept(m, unread[i]);
     d->hidden = config_int(m, "hidden_size");
     d->intermediate = config_size_or(m, "intermediate_size", 14336);

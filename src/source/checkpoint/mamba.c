@@ -6,9 +6,10 @@
 #include <string.h>
 
 typedef struct MambaTraits {
-    bool heads;       /* the mixer of Mamba 2 */
+    bool heads; /* the mixer of Mamba 2 */
     MixerNorms norms;
-    const char *outputs, *features; /* classes of results, of the language model and the base model */
+    const char *outputs,
+        *features; /* classes of results, of the language model and the base model */
 } MambaTraits;
 
 typedef struct Mamba {
@@ -58,10 +59,15 @@ static void read_heads(Mamba *s) {
 static void read_config(Mamba *s) {
     Model *m = s->m;
     /* Of the initialization, and of ways to compute the same. */
-    static const char *const unread[] = {
-        "rescale_prenorm_residual", "time_step_floor",      "time_step_init_scheme",
-        "time_step_max",            "time_step_min",        "time_step_scale",
-        "use_associative_scan",     "use_falcon_mambapy",   "use_mambapy"};
+    static const char *const unread[] = {"rescale_prenorm_residual",
+                                         "time_step_floor",
+                                         "time_step_init_scheme",
+                                         "time_step_max",
+                                         "time_step_min",
+                                         "time_step_scale",
+                                         "use_associative_scan",
+                                         "use_falcon_mambapy",
+                                         "use_mambapy"};
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) config_accept(m, unread[i]);
     s->layers = config_int(m, "num_hidden_layers");
     s->eps = config_float_or(m, "layer_norm_epsilon", 1e-5);
@@ -83,11 +89,11 @@ static void read_config(Mamba *s) {
         mixer->inner = config_size_or(m, "intermediate_size", mixer->inner);
         mixer->rank = mixer_rank(m, "time_step_rank", mixer->hidden);
     }
-    if (mixer->norms == MIXER_WEIGHTLESS)
-        mixer->eps = config_float_or(m, "mixer_rms_eps", 1e-6);
+    if (mixer->norms == MIXER_WEIGHTLESS) mixer->eps = config_float_or(m, "mixer_rms_eps", 1e-6);
     if (s->layers > CACHE_MAX_LAYERS || mixer->inner < 1) {
-        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: %lld layers (at most %d) of %lld features do not fit",
-                   m->config_path, (long long)s->layers, CACHE_MAX_LAYERS, (long long)mixer->inner);
+        build_fail(&m->b, FERRY_BAD_FORMAT,
+                   "%s: %lld layers (at most %d) of %lld features do not fit", m->config_path,
+                   (long long)s->layers, CACHE_MAX_LAYERS, (long long)mixer->inner);
         s->layers = mixer->inner = 1;
     }
     s->cache = ARENA_ARRAY(&m->b.program->arena, CacheLayer, (size_t)s->layers);

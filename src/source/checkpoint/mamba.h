@@ -14,9 +14,9 @@ typedef enum MixerNorms {
 typedef struct MambaMixer {
     Model *m;
     int64_t hidden, inner, state, kernel;
-    int64_t rank;                   /* of the projection to steps; Mamba 2 has none */
-    int64_t heads, groups, width;   /* of Mamba 2: heads * width = inner */
-    double least_step, most_step;   /* of Mamba 2 */
+    int64_t rank;                 /* of the projection to steps; Mamba 2 has none */
+    int64_t heads, groups, width; /* of Mamba 2: heads * width = inner */
+    double least_step, most_step; /* of Mamba 2 */
     bool bias, convolution_bias;
     const char *activation;
     MixerNorms norms;
@@ -43,7 +43,8 @@ Value *mixer_hide_padding(const MambaMixer *mixer, Value *x);
 Value *mixer_convolve(const MambaMixer *mixer, Value *x, CacheLayer *cache, const char *module);
 
 /* -exp(<module>.A_log), float32 */
-Value *mixer_rates(const MambaMixer *mixer, uint32_t rank, const int64_t *shape, const char *module);
+Value *mixer_rates(const MambaMixer *mixer, uint32_t rank, const int64_t *shape,
+                   const char *module);
 
 /* The rank of the steps' projection: the number at `key`, or a 16th of the hidden size when it says
  * "auto" or nothing. */

@@ -37,7 +37,8 @@ Value *mixer_convolve(const MambaMixer *mixer, Value *x, CacheLayer *cache, cons
         model_weight(m, 3, (const int64_t[]){channels, 1, kernel}, "%s.conv1d.weight", module);
     Value *bias =
         mixer->convolution_bias ? model_vector(m, channels, "%s.conv1d.bias", module) : NULL;
-    Value *columns = build_cat(b, (Value *const[]){cache->states[0], build_transpose(b, x, 1, 2)}, 2, 2);
+    Value *columns =
+        build_cat(b, (Value *const[]){cache->states[0], build_transpose(b, x, 1, 2)}, 2, 2);
     const int64_t one = 1, none = 0;
     const Arg args[] = {arg_tensor(build_slice_const(b, columns, 2, 1, INT64_MAX)),
                         arg_tensor(weight),
@@ -59,8 +60,8 @@ static Value *norm(const MambaMixer *mixer, Value *x, const char *module, const 
     if (mixer->norms == MIXER_PLAIN) return x;
     Value *weight = NULL;
     if (mixer->norms == MIXER_NORMS)
-        weight = model_vector(m, build_dim(&m->b, x, -1)->value, "%s.%s_layernorm.weight", module,
-                              name);
+        weight =
+            model_vector(m, build_dim(&m->b, x, -1)->value, "%s.%s_layernorm.weight", module, name);
     return build_rms_norm(&m->b, x, weight, mixer->eps);
 }
 

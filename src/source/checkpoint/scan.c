@@ -19,14 +19,12 @@ static Value *pad(Builder *b, Value *x, const Sym *size) {
     return build_cat(b, (Value *const[]){x, zeros}, 2, 1);
 }
 
-/* The first `count` entries of dimension `dim`, which are there: the type says so, too. */
+/* The first `count` entries of dimension `dim`, which are there; of a slice the type would not say so. */
 static Value *first_entries(Builder *b, Value *x, int dim, const Sym *count) {
-    Value *part = build_slice(b, x, dim, build_const(b, 0), count);
-    const Sym *shape[FERRY_MAX_RANK];
-    for (uint32_t d = 0; d < part->rank; d++) shape[d] = part->shape[d];
-    if (shape[dim] == count) return part;
-    shape[dim] = count;
-    return build_view(b, part, shape, part->rank);
+    if (build_dim(b, x, dim) == count) return x;
+    Value *places = build_arange(b, build_const(b, 0), count, FERRY_I64);
+    const Arg args[] = {arg_tensor(x), arg_int(b, dim), arg_tensor(places)};
+    return build_op(b, OP_INDEX_SELECT, args, 3);
 }
 
 /* How many chunks hold `length` tokens and one more at least, which is padding. */
@@ -42,8 +40,8 @@ static Value *decays(Builder *b, Value *log) {
     Value *later = build_unsqueeze(b, range, 1), *earlier = build_unsqueeze(b, range, 0);
     Value *zero = build_full(b, NULL, 0, 0, log->dtype);
     Value *nothing = build_full(b, NULL, 0, -INFINITY, log->dtype);
-    Value *terms = build_where(b, build_binary(b, OP_GT, later, earlier),
-                               build_unsqueeze(b, log, -1), zero);
+    Value *terms =
+        build_where(b, build_binary(b, OP_GT, later, earlier), build_unsqueeze(b, log, -1), zero);
     Value *sums = build_cumsum(b, terms, -2);
     sums = build_where(b, build_binary(b, OP_GE, later, earlier), sums, nothing);
     return build_unary(b, OP_EXP, sums);
@@ -64,8 +62,7 @@ static Value *carry(Builder *b, Value *log, Value *inputs, Value *first) {
 /* The states after each input, all at once: like `stepped`. */
 static Value *carried(Builder *b, Value *log, Value *inputs, Value *first) {
     Value *columns = build_unsqueeze(b, build_transpose(b, inputs, 1, 2), -1);
-    Value *states =
-        carry(b, build_transpose(b, log, 1, 2), columns, build_unsqueeze(b, first, -1));
+    Value *states = carry(b, build_transpose(b, log, 1, 2), columns, build_unsqueeze(b, first, -1));
     states = build_slice_const(b, build_squeeze(b, states, -1), 2, 1, INT64_MAX);
     return build_transpose(b, states, 1, 2);
 }
@@ -77,8 +74,7 @@ static Value *stepped(Builder *b, Value *log, Value *inputs, Value *first, int l
     SymTable *symbols = &b->program->symbols;
     const Sym *count = chunk_count(b, build_dim(b, log, 1), STEPPED);
     const Sym *padded = sym_mul(symbols, count, build_const(b, STEPPED));
-    const Sym *cut[] = {build_dim(b, log, 0), count, build_const(b, STEPPED),
-                        build_dim(b, log, 2)};
+    const Sym *cut[] = {build_dim(b, log, 0), count, build_const(b, STEPPED), build_dim(b, log, 2)};
     const Sym *flat[] = {cut[0], padded, cut[3]};
     log = build_view(b, pad(b, log, padded), cut, 4);
     inputs = build_view(b, pad(b, inputs, padded), cut, 4);
@@ -113,11 +109,11 @@ Scan scan_channels(Builder *b, const ScanInputs *inputs) {
     const Sym *n = sym_mul(&b->program->symbols, channels, size);
     Value *log = build_mul(b, build_unsqueeze(b, inputs->steps, 3), inputs->rates);
     Value *weighted = build_mul(b, inputs->steps, inputs->x);
-    Value *added =
-        build_mul(b, build_unsqueeze(b, weighted, 3), build_unsqueeze(b, inputs->in, 2));
+    Value *added = build_mul(b, build_unsqueeze(b, weighted, 3), build_unsqueeze(b, inputs->in, 2));
     Value *states, *out = inputs->out;
     if (sym_is_value(length, 1)) {
-        Value *left = build_mul(b, build_unary(b, OP_EXP, log), build_unsqueeze(b, inputs->state, 1));
+        Value *left =
+            build_mul(b, build_unary(b, OP_EXP, log), build_unsqueeze(b, inputs->state, 1));
         states = build_add(b, left, added);
     } else {
         const Sym *flat[] = {batch, length, n}, *first[] = {batch, n};
@@ -202,7 +198,8 @@ Scan scan_heads(Builder *b, const ScanInputs *inputs) {
     c.each = sym_floordiv(symbols, heads, c.groups);
     c.all = sym_mul(symbols, sym_mul(symbols, c.batch, c.count), c.groups);
     c.padded = sym_mul(symbols, c.count, c.tokens);
-    Value *steps = build_unsqueeze(b, inputs->steps, 3), *rates = build_unsqueeze(b, inputs->rates, 1);
+    Value *steps = build_unsqueeze(b, inputs->steps, 3),
+          *rates = build_unsqueeze(b, inputs->rates, 1);
     Value *x = cut(b, &c, build_mul(b, inputs->x, steps), c.each);
     Value *log = build_squeeze(b, cut(b, &c, build_mul(b, steps, rates), c.each), 3);
     Value *in = cut(b, &c, inputs->in, build_const(b, 1));
