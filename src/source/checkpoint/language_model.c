@@ -156,7 +156,8 @@ bool language_model_build(Model *m, const Multimodal *family, const char *name) 
     if (decoder) {
         enter_config(m, model_type);
         m->family = decoder;
-        config_accept(m, "use_bidirectional_attention"); /* which masks tell */
+        config_accept(m, "num_image_tokens");
+        config_accept(m, "use_bidirectional_attention"); /* masks tell */
         int64_t hidden = config_int(m, "hidden_size");
         if (which == 0) build_embedding_component(m, hidden);
         if (which == 1) build_head(m, hidden);
