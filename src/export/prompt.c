@@ -10,7 +10,7 @@ static const char ENCODED[] = "encoder_outputs.last_hidden_state";
 
 /* ---- components ---- */
 
-static ferry_status open_step(Generator *g, const char *name, Step **out) {
+ferry_status generator_open_step(Generator *g, const char *name, Step **out) {
     for (size_t i = 0; i < ferry_exported_component_count(g->exported); i++) {
         ferry_exported *component = ferry_exported_component_at(g->exported, i);
         if (strcmp(ferry_exported_name(component), name) != 0) continue;
@@ -35,9 +35,11 @@ static bool needs_prefill(const Step *step) {
 
 ferry_status generator_open(Generator *g) {
     Step *whole = NULL;
-    TRY(open_step(g, "encoder", &g->encoder));
-    TRY(open_step(g, "decode", &g->decode));
-    TRY(open_step(g, "model", &whole));
+    TRY(merge_open(g));
+    if (g->merge && g->decode) return FERRY_OK;
+    TRY(generator_open_step(g, "encoder", &g->encoder));
+    TRY(generator_open_step(g, "decode", &g->decode));
+    TRY(generator_open_step(g, "model", &whole));
     if (whole && !g->decode && step_takes_cache(whole))
         g->decode = whole;
     else if (whole) {
@@ -47,11 +49,11 @@ ferry_status generator_open(Generator *g) {
         const StepPort *ids = ids_of(g->decode);
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
-        bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
-        if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
+        bool start = !g->merge && (needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode)));
+        if (start && !g->prefill) TRY(generator_open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
-    if (first && ids_of(first)) return FERRY_OK;
+    if (first && (g->merge || ids_of(first))) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
                      "the export has no component that takes tokens and a cache: export the model "
                      "with --generation");
@@ -223,5 +225,6 @@ static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
 
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs) {
     TRY(take_given(g, inputs));
-    return take_prompt(g, inputs);
+    TRY(take_prompt(g, inputs));
+    return g->merge ? merge_take(g) : FERRY_OK;
 }

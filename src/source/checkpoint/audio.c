@@ -67,6 +67,8 @@ Value *audio_encode(Model *m, const char *scope, bool pools) {
     int64_t positions = config_size_or(m, "max_source_positions", 1500);
     const Sym *shape[3] = {sym_symbol(&b->program->symbols, "batch", 1, SYM_UNBOUNDED),
                            build_const(b, mels), build_const(b, 2 * positions)};
+    const Sym *places = build_const(b, positions);
+    const Sym *seen[4] = {shape[0], build_const(b, 1), places, places};
     Value *x = model_input(m, "input_features", m->dtype, 3, shape);
     if (!x) {
         return build_fail(b, FERRY_INVALID_ARGUMENT, "expected input_features among the inputs");
@@ -81,6 +83,7 @@ Value *audio_encode(Model *m, const char *scope, bool pools) {
     x = convolve(&encoder, x, 2, "conv2");
     x = build_permute(b, x, (const int64_t[]){0, 2, 1});
     x = build_add(b, x, model_matrix(m, positions, encoder.hidden, "embed_positions.weight"));
+    if (pools) encoder.mask = model_input(m, "attention_mask", FERRY_BOOL, 4, seen);
     for (int64_t i = 0; i < encoder.layers; i++) x = prenorm_layer(&encoder, x, i);
     if (pools) x = average_pairs(m, x, positions);
     x = model_layer_norm(m, x, true, encoder.eps, "layer_norm");
@@ -89,7 +92,7 @@ Value *audio_encode(Model *m, const char *scope, bool pools) {
 }
 
 void qwen2_audio_encoder(Model *m) {
-    model_default_inputs(m, (const char *const[]){"input_features", NULL});
+    model_default_inputs(m, (const char *const[]){"input_features", "attention_mask", NULL});
     ModelPart outer = model_enter(m, "audio_config", (const char *const[]){"audio_tower", NULL});
     Value *x = audio_encode(m, "audio_tower", true);
     model_leave(m, outer);

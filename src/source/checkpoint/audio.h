@@ -5,7 +5,8 @@
 #include "source/checkpoint/prenorm.h"
 
 /* The encoder of the present part on the input input_features [batch, mels, frames]: the hidden states
- * [batch, positions, size] after the last norm; pairs of them are averaged before it when `pools`. */
+ * [batch, positions, size] after the last norm. When `pools`, pairs of them are averaged before it, and
+ * attention_mask [batch, 1, positions, positions] tells which are silence that was added. */
 Value *audio_encode(Model *m, const char *scope, bool pools);
 
 #endif
