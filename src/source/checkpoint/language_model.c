@@ -91,8 +91,8 @@ static const Family *find_family(Model *m, const char *model_type) {
 static void build_embedding_component(Model *m, int64_t hidden) {
     model_default_inputs(m, (const char *const[]){"input_ids", NULL});
     Value *ids, *x = model_embed_inputs(m, decoder_embedding(m, hidden), &ids);
-    build_output(&m->b, "inputs_embeds", decoder_scale_embedding(m, x, ids, hidden));
-    m->b.program->output_tree = tree_leaf(&m->b.program->arena);
+    x = decoder_scale_embedding(m, x, ids, hidden);
+    model_output_one(m, "builtins.dict", "inputs_embeds", x);
     m->b.program->architecture = "Embedding";
     config_accept_all(m);
 }
