@@ -137,6 +137,8 @@ static void build_language_model(Model *m, const Multimodal *family) {
 static void build_decode(Model *m, const Multimodal *family) {
     m->task = TASK_CAUSAL_LM;
     m->output_class = family->output;
+    model_default_inputs(
+        m, (const char *const[]){"input_ids", "attention_mask", "position_ids", NULL});
     decoder_build(m);
 }
 

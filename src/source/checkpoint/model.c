@@ -327,12 +327,14 @@ Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
 
 Value *model_input_leaf(Model *m, const char *name, const char *leaf, ferry_dtype dtype,
                         uint32_t rank, const Sym *const *shape) {
+    const char *full = arena_format(&m->b.program->arena, "%s.%s", name, leaf);
+    bool asked = false;
     for (size_t i = 0; i < m->input_count; i++) {
-        if (strcmp(m->inputs[i].name, name) != 0) continue;
-        return build_input(&m->b, arena_format(&m->b.program->arena, "%s.%s", name, leaf), dtype,
-                           rank, shape);
+        const InputRequest *input = &m->inputs[i];
+        asked |= strcmp(input->name, name) == 0;
+        if (strcmp(input->name, full) == 0 && input->rank == rank) shape = input->shape;
     }
-    return NULL;
+    return asked ? build_input(&m->b, full, dtype, rank, shape) : NULL;
 }
 
 static Value *as_int64(Model *m, Value *x) {
@@ -665,8 +667,17 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
 void model_default_inputs(Model *m, const char *const *names) {
     merge_inputs(m, names, false);
     if (!m->request->component || !m->inputs) return;
-    /* what is named may be for other components */
-    for (size_t i = string_count(names); i < m->input_count; i++) m->inputs[i].optional = true;
+    /* what is named besides is for other components, unless it is a leaf of one of these */
+    size_t count = string_count(names) + model_takes_cache(m), kept = count;
+    for (size_t i = count; i < m->input_count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            if (!is_leaf_of(m->inputs[i].name, m->inputs[j].name)) continue;
+            m->inputs[kept] = m->inputs[i];
+            m->inputs[kept++].optional = true;
+            break;
+        }
+    }
+    m->input_count = kept;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
