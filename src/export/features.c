@@ -63,10 +63,12 @@ static ferry_status add_grids(Encoding *e, const char *keyword) {
 
 /* Is there anything but zeros? */
 static bool is_image(const ferry_tensor *values, int64_t i, size_t size) {
-    size_t bytes = size * ferry_dtype_size(values->dtype);
-    const unsigned char *image = (const unsigned char *)values->data + (size_t)i * bytes;
-    for (size_t b = 0; b < bytes; b++) {
-        if (image[b]) return true;
+    size_t width = ferry_dtype_size(values->dtype);
+    for (size_t at = (size_t)i * size; at < (size_t)(i + 1) * size; at++) {
+        float value;
+        dtype_convert(values->dtype, (const unsigned char *)values->data + at * width, FERRY_F32,
+                      &value, 1);
+        if (value != 0) return true;
     }
     return false;
 }

@@ -150,12 +150,12 @@ def images_and_gaps(config):
     return prompt(rows, pixel_values=pixels, pixel_attention_mask=mask)
 
 
-def two_images(tokens, count=2):
-    """Images of `tokens` tokens, with text between."""
+def two_images(tokens):
+    """Two images of `tokens` tokens, with text between."""
 
     def make(config):
         rows = [[21, *[IMAGE] * tokens, 22, *[IMAGE] * tokens, 23, 24, 25]]
-        return prompt(rows, pixel_values=torch.randn(count, 3, 32, 32), token_type_ids=image_types(rows))
+        return prompt(rows, pixel_values=torch.randn(2, 3, 32, 32), token_type_ids=image_types(rows))
 
     return make
 
@@ -214,12 +214,12 @@ CASES = {
     "llava-older": Case("llava", one_image, edit_config=sparse, edit_weights=OLD_LLAVA, text={"head_dim": None, "num_key_value_heads": 2}),
     "llava-layers": Case("llava", one_image, config={"vision_feature_layer": [-1, 1]}),
     "llava-tied": Case("llava", one_image, config={"tie_word_embeddings": True}),
-    "gemma3-windows": Case("gemma3", two_images(4), text=WINDOWS),
+    "gemma3-windows": Case("gemma3", two_images(4), text=WINDOWS, config={"tie_word_embeddings": False}),
     "paligemma-2": Case("paligemma", prefix_and_suffix, text_type="gemma2", text=WINDOWS),
     "smolvlm-gaps": Case("smolvlm", images_and_gaps, text=LAYERS),
     "idefics3-gaps": Case("idefics3", images_and_gaps),
     "qwen2_vl-sizes": Case("qwen2_vl", images_of_sizes("qwen2_vl"), text=LAYERS),
-    "qwen2_vl-older": Case("qwen2_vl", video, edit_config=flat, edit_weights=OLD_QWEN),
+    "qwen2_vl-older": Case("qwen2_vl", video, edit_config=flat, edit_weights=OLD_QWEN, text=LAYERS),
     "qwen2_5_vl-sizes": Case("qwen2_5_vl", images_of_sizes("qwen2_5_vl"), tower={"tokens_per_second": 3}),
     "qwen2_5_vl-video": Case("qwen2_5_vl", video, tower={"tokens_per_second": 3}),
     "qwen3_vl-sizes": Case("qwen3_vl", images_of_sizes("qwen3_vl"), text={"num_hidden_layers": 3}),
