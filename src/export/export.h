@@ -41,6 +41,7 @@ typedef struct Manifest {
     int64_t static_cache; /* length of the caches; 0: they grow */
     bool stateful;        /* the program keeps caches from run to run */
     bool counted;         /* the caches that it goes on from are static */
+    bool traced;          /* the source was a torch.export program */
     json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
     json_t *json;   /* the document; owned */
 } Manifest;

@@ -27,6 +27,7 @@ ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_er
     if (!json_is_object(text)) text = config;
     feed->window = integer(text, "sliding_window");
     feed->chunk = integer(text, "attention_chunk_size");
+    feed->vocabulary = integer(text, "vocab_size");
     /* Classes without types of layers have sliding layers only, unless an option turns them off. */
     const json_t *option = json_object_get(text, "use_sliding_window");
     feed->slides = feed->window > 0 && !json_is_false(option);
@@ -113,16 +114,29 @@ static int64_t key_count(const Input *in) {
     return fixed ? in->feed->cache_length : in->feed->used + in->feed->count;
 }
 
-/* Which keys are there and no padding: [batch, keys]. */
+/* Is a mask as long as the tokens of the step, because the model has no keys? */
+static bool masks_tokens(const Input *in) {
+    const StepPort *other;
+    for (size_t i = 0; (other = step_input(in->step, i)); i++) {
+        bool ids = !strcmp(other->keyword, "input_ids") || !strcmp(other->keyword, "decoder_input_ids");
+        if (ids && other->port->rank == 2)
+            return strcmp(other->port->shape[1], in->port->shape[1]) == 0;
+    }
+    return false;
+}
+
+/* Which keys are there and no padding, [batch, keys]; or which of the tokens are none. */
 static ferry_status add_key_mask(const Input *in) {
     const Feed *feed = in->feed;
-    const int64_t shape[2] = {feed->batch, key_count(in)};
-    int64_t filled = feed->used + feed->count;
+    bool tokens = masks_tokens(in);
+    const int64_t shape[2] = {feed->batch, tokens ? feed->count : key_count(in)};
+    int64_t first = tokens ? feed->used : 0, filled = feed->used + feed->count - first;
     ferry_tensor *tensor;
     TRY(add(in, 2, shape, &tensor));
     for (int64_t row = 0; row < feed->batch; row++) {
         for (int64_t s = 0; s < shape[1] && s < filled; s++) {
-            set(tensor, (size_t)(row * shape[1] + s), feed->valid[row * feed->capacity + s]);
+            set(tensor, (size_t)(row * shape[1] + s),
+                feed->valid[row * feed->capacity + first + s]);
         }
     }
     return FERRY_OK;
@@ -238,8 +252,10 @@ static bool is_kind(const Input *in, size_t kind) {
 
 static ferry_status add_input(const Input *in, const StepPort *port) {
     const Feed *feed = in->feed;
-    const ferry_tensor *given = feed->given ? ferry_tensors_find(feed->given, in->keyword) : NULL;
     if (port->carried && !feed->starts) return FERRY_OK;
+    const ferry_tensor *given = NULL;
+    if (port->carried && feed->cache) given = ferry_tensors_find(feed->cache, in->keyword);
+    if (!given && feed->given) given = ferry_tensors_find(feed->given, in->keyword);
     if (given) return tensors_lend(in->out, in->keyword, given, in->error);
     if (strncmp(in->keyword, "cache.", 6) == 0) return add_empty_cache(in);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -91,25 +91,26 @@ static ferry_status generate(Generator *g, const ferry_tensors *inputs, ferry_te
     double start = now();
     TRY(generator_open(g));
     double opened = now();
-    TRY(generator_take(g, inputs));
     TRY(feed_configure(&g->feed, g->exported, g->error));
+    TRY(generator_take(g, inputs));
     g->feed.starts = true;
     set_options(g);
     if (g->decode) TRY(step_forget(g->decode, g->error));
     TRY(generator_prompt(g));
-    bool over = add_tokens(g);
+    bool search = g->config->num_beams > 1, over = search || add_tokens(g);
     double first = now();
     while (!over && g->feed.used + 1 < g->limit) {
         TRY(generator_next(g));
         over = add_tokens(g);
     }
+    if (search) TRY(generator_search(g, outputs));
     if (g->stats) {
         g->stats->open_seconds = opened - start;
         g->stats->prefill_seconds = first - opened;
         g->stats->decode_seconds = now() - first;
         g->stats->prompt_tokens = (size_t)(g->prompt * g->feed.batch);
     }
-    return make_sequences(g, g->feed.used + 1, outputs);
+    return search ? FERRY_OK : make_sequences(g, g->feed.used + 1, outputs);
 }
 
 ferry_status ferry_generate(ferry_exported *exported, const ferry_generate_config *config,
@@ -124,6 +125,10 @@ ferry_status ferry_generate(ferry_exported *exported, const ferry_generate_confi
                          "ferry_generate_config_init, and build against the library's own headers",
                          sizeof *config, config->size);
     }
+    if (config->num_beams > 1 && config->do_sample) {
+        return error_set(error, FERRY_UNSUPPORTED, "num_beams",
+                         "beam search draws no tokens: take one beam, or the most probable tokens");
+    }
     Generator g = {.exported = exported, .config = config, .stats = stats, .error = error};
     ferry_status status = generate(&g, inputs, outputs);
     merge_close(&g);
@@ -132,6 +137,7 @@ ferry_status ferry_generate(ferry_exported *exported, const ferry_generate_confi
     step_close(g.decode);
     ferry_tensors_free(g.given);
     ferry_tensors_free(g.start);
+    ferry_tensors_free(g.cache);
     arena_free(&g.arena);
     return status;
 }

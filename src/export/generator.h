@@ -24,6 +24,7 @@ typedef struct Generator {
     int64_t prompt;       /* slots that were filled to begin with */
     int64_t limit;        /* slots that may be filled */
     ferry_tensors *given; /* what the user and the encoder give */
+    ferry_tensors *cache; /* behind feed.cache */
     ferry_tensors *start; /* what a decoder behind an encoder starts with */
     float *scores;        /* [batch, vocabulary], of the next token */
     size_t vocabulary;
@@ -51,6 +52,9 @@ ferry_status generator_open_step(Generator *g, const char *name, Step **out);
 ferry_status merge_open(Generator *g);
 void merge_close(Generator *g);
 
+/* Is it a token that features take the place of? It need not be in the vocabulary. */
+bool merge_stands_for_media(const Generator *g, int64_t token);
+
 /* Encode images and audio, and find the tokens that stand for them. */
 ferry_status merge_take(Generator *g);
 
@@ -59,6 +63,16 @@ ferry_status merge_before(Generator *g, const Step *step);
 
 /* After it: make logits of its last hidden states. */
 ferry_status merge_after(Generator *g, ferry_tensors *outputs);
+
+/* ---- beams.c ---- */
+
+/* Append the tensors of `from` to `to`: those with `rows` rows with every row so many times, the others as they
+ * are. `from` must outlive `to`. */
+ferry_status generator_repeat(const ferry_tensors *from, int64_t rows, int64_t times,
+                              ferry_tensors *to, ferry_error *error);
+
+/* Beam search, after the prompt. */
+ferry_status generator_search(Generator *g, ferry_tensors **outputs);
 
 /* ---- stages.c ---- */
 

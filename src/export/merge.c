@@ -120,6 +120,13 @@ void merge_close(Generator *g) {
 
 /* ---- the prompt ---- */
 
+bool merge_stands_for_media(const Generator *g, int64_t token) {
+    for (int medium = 0; medium < MEDIA; medium++) {
+        if (token == g->merge->tokens[medium]) return true;
+    }
+    return false;
+}
+
 /* The number of tokens must be that of the features. */
 static ferry_status check_count(Generator *g, int medium, int64_t tokens) {
     static const char *const names[MEDIA] = {"images", "videos", "audio"};
@@ -141,6 +148,8 @@ static ferry_status find_sources(Generator *g) {
             int64_t token = g->tokens[row * g->limit + slot];
             Source *source = &merge->sources[row * g->prompt + slot];
             *source = (Source){.medium = -1};
+            if (row % merge_beams(g)) *source = source[-g->prompt];
+            if (row % merge_beams(g)) continue;
             for (int medium = 0; medium < MEDIA; medium++) {
                 if (token != merge->tokens[medium] || !merge->features[medium].rows) continue;
                 *source = (Source){medium, counts[medium]++};
@@ -156,7 +165,7 @@ static ferry_status find_blocks(Generator *g) {
     BlockRule rule = g->merge->rule->blocks;
     const ferry_tensor *types = ferry_tensors_find(g->given, "token_type_ids");
     if (rule == BLOCKS_NONE || !types) return FERRY_OK;
-    if (types->dtype != FERRY_I64 || types->rank != 2 || types->shape[0] != g->feed.batch ||
+    if (types->dtype != FERRY_I64 || types->rank != 2 || types->shape[0] != g->feed.batch / merge_beams(g) ||
         types->shape[1] != g->prompt) {
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "token_type_ids",
                          "expected int64 of the shape of input_ids");
@@ -164,7 +173,7 @@ static ferry_status find_blocks(Generator *g) {
     int64_t *blocks = ARENA_ARRAY(&g->arena, int64_t, (size_t)(g->feed.batch * g->limit));
     if (!blocks) return error_memory(g->error, "blocks", 0);
     for (int64_t row = 0; row < g->feed.batch; row++) {
-        const int64_t *type = (const int64_t *)types->data + row * g->prompt;
+        const int64_t *type = (const int64_t *)types->data + row / merge_beams(g) * g->prompt;
         int64_t block = 0;
         for (int64_t slot = 0; slot < g->limit; slot++) {
             bool inside = slot < g->prompt && type[slot] == (rule == BLOCKS_IMAGES);

@@ -95,6 +95,32 @@ static void name_component(ferry_error *error, const char *name) {
              original.message);
 }
 
+static bool takes(const ferry_exported *component, const char *name, size_t length) {
+    const ferry_port *port;
+    for (size_t i = 0; (port = ferry_exported_input(component, i)); i++) {
+        const char *keyword = port_keyword(port->name);
+        if (strncmp(keyword, name, length) != 0) continue;
+        if (!keyword[length] || keyword[length] == '.') return true;
+    }
+    return false;
+}
+
+/* Every input that dynamic shapes are given for is one of some component. */
+static ferry_status check_named(const ferry_exported *whole, const char *spec, ferry_error *error) {
+    for (const char *next = spec; next && *next; next = strchr(next, ';')) {
+        next += strspn(next, "; ");
+        size_t length = strcspn(next, "= ;");
+        bool taken = length == 0;
+        for (size_t i = 0; i < whole->component_count && !taken; i++) {
+            taken = takes(whole->components[i], next, length);
+        }
+        if (taken) continue;
+        return error_set(error, FERRY_INVALID_ARGUMENT, "dynamic shapes",
+                         "no component takes the input \"%.*s\"", (int)length, next);
+    }
+    return FERRY_OK;
+}
+
 static ferry_status export_all(const ferry_parts *parts, ferry_exported *whole,
                                ferry_error *error) {
     whole->model = parts->model;
@@ -117,6 +143,7 @@ static ferry_status export_all(const ferry_parts *parts, ferry_exported *whole,
         }
         whole->component_count++;
     }
+    TRY(check_named(whole, parts->items[0].config.dynamic_shapes, error));
     return manifest_join(&whole->manifest, whole->components, whole->component_count, error);
 }
 

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "export/merge.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 typedef struct Places {
     Generator *g;
@@ -100,6 +100,14 @@ static int64_t farthest(const Places *p, int64_t length) {
     return most;
 }
 
+/* The same as in the row before, which goes on from the same prompt. */
+static void repeat_row(const Places *p) {
+    for (int64_t i = 0; i < 3; i++) {
+        int64_t *row = p->out + (i * p->g->feed.batch + p->row) * p->g->limit;
+        memcpy(row, row - p->g->limit, (size_t)p->g->limit * sizeof *row);
+    }
+}
+
 static ferry_status place_row(Places *p) {
     const Generator *g = p->g;
     p->position = 0;
@@ -129,7 +137,12 @@ ferry_status places_compute(Generator *g) {
     TRY(find_grids(&p, VIDEOS, "video_grid_thw"));
     p.out = ARENA_ARRAY(&g->arena, int64_t, (size_t)(3 * g->feed.batch * g->limit));
     if (!p.out || p.merge < 1) return error_memory(g->error, "positions", 0);
-    for (p.row = 0; p.row < g->feed.batch; p.row++) TRY(place_row(&p));
+    for (p.row = 0; p.row < g->feed.batch; p.row++) {
+        if (p.row % merge_beams(g))
+            repeat_row(&p);
+        else
+            TRY(place_row(&p));
+    }
     g->feed.places = p.out;
     return FERRY_OK;
 }

@@ -49,7 +49,7 @@ ferry_status generator_open(Generator *g) {
         const StepPort *ids = ids_of(g->decode);
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
-        bool start = !g->merge && (needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode)));
+        bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
         if (start && !g->prefill) TRY(generator_open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
@@ -115,6 +115,15 @@ static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const fe
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
                          "expected int64 [batch, length] with at least one token");
     }
+    for (size_t i = 0; g->feed.vocabulary && i < ferry_tensor_count(ids); i++) {
+        int64_t token = ((const int64_t *)ids->data)[i];
+        if (token >= 0 && token < g->feed.vocabulary) continue;
+        if (g->merge && merge_stands_for_media(g, token)) continue;
+        return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
+                         "token %lld is outside the model's vocabulary of %lld: the tokenizer and "
+                         "the model do not belong together",
+                         (long long)token, (long long)g->feed.vocabulary);
+    }
     if (!mask) return FERRY_OK;
     bool fits = mask->dtype == FERRY_I64 && mask->rank == 2 && mask->shape[0] == ids->shape[0] &&
                 mask->shape[1] == ids->shape[1];
@@ -154,27 +163,49 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
     return FERRY_OK;
 }
 
-/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
-static bool knows_padding(const Step *step) {
+/* Can a component tell padding from tokens? The first one must be told by a mask; of a mask of whole queries
+ * and keys, a traced program's layers with states know nothing. In those behind it padding is among the keys
+ * alone. */
+static bool knows_padding(const Step *step, bool first) {
     const StepPort *port;
-    bool masks = false, masks_keys = false, states = false;
-    if (!step) return true;
+    bool masks = false, masks_keys = false, states = false, keys = false;
     for (size_t i = 0; (port = step_input(step, i)); i++) {
         bool mask = strstr(port->keyword, "attention_mask") != NULL;
         masks |= mask;
         masks_keys |= mask && port->port->rank == 2;
+        keys |= strstr(port->keyword, ".keys") != NULL;
         states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
     }
-    return masks_keys || (masks && !states);
+    if (!first) return masks || !keys;
+    return masks_keys || (masks && !(states && step_component(step)->manifest.traced));
 }
 
 static ferry_status check_padding(const Generator *g) {
     bool padded = false;
+    bool alone = !g->prefill || (g->decode && step_is_stateful(g->decode));
     for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
-    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    bool known = knows_padding(alone ? g->decode : g->prefill, true);
+    if (!alone && g->decode) known = known && knows_padding(g->decode, false);
+    if (!padded || known) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
                      "the program was traced without a mask for padding: give prompts of the same "
                      "length");
+}
+
+/* Every beam has what its prompt has. */
+static ferry_status repeat_given(Generator *g, int64_t rows) {
+    ferry_tensors *repeated = ferry_tensors_new();
+    if (!repeated) return error_memory(g->error, "beams", 0);
+    ferry_status status = generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
+    if (status == FERRY_OK) status = tensors_keep(repeated, g->given, g->error);
+    if (status != FERRY_OK) {
+        ferry_tensors_free(repeated);
+        return status;
+    }
+    ferry_tensors_free(g->given);
+    g->given = repeated;
+    g->feed.given = repeated;
+    return FERRY_OK;
 }
 
 static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
@@ -184,10 +215,12 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
         TRY(run_encoder(g));
         TRY(start_decoder(g, inputs, &ids));
         mask = ferry_tensors_find(inputs, "decoder_attention_mask");
+        if (g->config->num_beams > 1) TRY(repeat_given(g, ids->shape[0]));
     }
     TRY(check_prompt(g, ids, mask));
     g->prompt = ids->shape[1];
-    int64_t batch = ids->shape[0], length = ids->shape[1];
+    int64_t beams = g->config->num_beams > 1 ? g->config->num_beams : 1;
+    int64_t batch = ids->shape[0] * beams, length = ids->shape[1];
     TRY(set_limit(g, length));
     g->tokens = ARENA_ARRAY(&g->arena, int64_t, (size_t)(batch * g->limit));
     g->valid = arena_alloc(&g->arena, (size_t)(batch * g->limit));
@@ -196,7 +229,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     for (int64_t row = 0; row < batch; row++) {
         for (int64_t i = 0; i < g->limit; i++) {
             bool prompt = i < length;
-            int64_t from = row * length + i, to = row * g->limit + i;
+            int64_t from = row / beams * length + i, to = row * g->limit + i;
             g->tokens[to] = prompt ? ((const int64_t *)ids->data)[from] : 0;
             g->valid[to] = !prompt || !mask || ((const int64_t *)mask->data)[from] != 0;
         }

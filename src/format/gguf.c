@@ -1,3 +1,4 @@
+/* Reading the headers. */
 #include "format/gguf.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -7,25 +8,6 @@
 #include <string.h>
 
 enum { DEFAULT_ALIGNMENT = 32, MAX_ALIGNMENT = 1 << 20, MAX_NAME = 1 << 16 };
-
-static const struct {
-    const char *kind, *items;
-    size_t size; /* 0: varies */
-} types[GGUF_TYPE_COUNT] = {
-    [GGUF_U8] = {"an integer", "an array of integers", 1},
-    [GGUF_I8] = {"an integer", "an array of integers", 1},
-    [GGUF_U16] = {"an integer", "an array of integers", 2},
-    [GGUF_I16] = {"an integer", "an array of integers", 2},
-    [GGUF_U32] = {"an integer", "an array of integers", 4},
-    [GGUF_I32] = {"an integer", "an array of integers", 4},
-    [GGUF_F32] = {"a number", "an array of numbers", 4},
-    [GGUF_BOOL] = {"true or false", "an array of truth values", 1},
-    [GGUF_STRING] = {"a string", "an array of strings", 0},
-    [GGUF_ARRAY] = {"an array", "an array of arrays", 0},
-    [GGUF_U64] = {"an integer", "an array of integers", 8},
-    [GGUF_I64] = {"an integer", "an array of integers", 8},
-    [GGUF_F64] = {"a number", "an array of numbers", 8},
-};
 
 /* Types of tensors by their number in ggml, but for the blocks that can be decoded. A dtype of none: known
  * by its name alone. */
@@ -70,16 +52,10 @@ static ferry_status take(Reader *r, uint64_t size, const char *what, const unsig
     return FERRY_OK;
 }
 
-static uint64_t little_endian(const unsigned char *bytes, size_t size) {
-    uint64_t value = 0;
-    while (size-- > 0) value = value << 8 | bytes[size];
-    return value;
-}
-
 static ferry_status take_integer(Reader *r, size_t size, const char *what, uint64_t *out) {
     const unsigned char *bytes;
     TRY(take(r, size, what, &bytes));
-    *out = little_endian(bytes, size);
+    *out = gguf_load(bytes, size);
     return FERRY_OK;
 }
 
@@ -120,7 +96,7 @@ static ferry_status take_type(Reader *r, const char *key, GgufType *out) {
 
 static ferry_status skip_items(Reader *r, const GgufValue *array) {
     const unsigned char *bytes;
-    uint64_t size = types[array->item].size, total, length;
+    uint64_t size = gguf_type_size(array->item), total, length;
     if (size) {
         if (__builtin_mul_overflow(array->count, size, &total)) return truncated(r, array->key);
         return take(r, total, array->key, &bytes);
@@ -136,7 +112,7 @@ static ferry_status read_value(Reader *r, GgufValue *value) {
     value->count = 1;
     if (value->type == GGUF_STRING) return take_string(r, value->key, &value->bytes, &value->count);
     if (value->type != GGUF_ARRAY)
-        return take(r, types[value->type].size, value->key, &value->bytes);
+        return take(r, gguf_type_size(value->type), value->key, &value->bytes);
     TRY(take_type(r, value->key, &value->item));
     TRY(take_integer(r, 8, value->key, &value->count));
     if (value->item == GGUF_ARRAY) {
@@ -342,80 +318,10 @@ void gguf_free(Gguf *gguf) {
     map_free(&gguf->tensors_by_name);
 }
 
-/* ---- looking at values ---- */
-
 const GgufValue *gguf_value(const Gguf *gguf, const char *key) {
     return map_find(&gguf->values_by_key, key);
 }
 
 const GgufTensor *gguf_tensor(const Gguf *gguf, const char *name) {
     return map_find(&gguf->tensors_by_name, name);
-}
-
-bool gguf_integer(const GgufValue *value, int64_t *out) {
-    if (!value) return false;
-    size_t size = types[value->type].size;
-    switch (value->type) {
-    case GGUF_U8:
-    case GGUF_U16:
-    case GGUF_U32:
-    case GGUF_U64: *out = (int64_t)little_endian(value->bytes, size); return *out >= 0;
-    case GGUF_I8:
-    case GGUF_I16:
-    case GGUF_I32:
-    case GGUF_I64: {
-        int shift = 64 - 8 * (int)size;
-        *out = (int64_t)(little_endian(value->bytes, size) << shift) >> shift;
-        return true;
-    }
-    default: return false;
-    }
-}
-
-bool gguf_number(const GgufValue *value, double *out) {
-    int64_t integer;
-    float single;
-    if (gguf_integer(value, &integer)) {
-        *out = (double)integer;
-        return true;
-    }
-    if (!value || (value->type != GGUF_F32 && value->type != GGUF_F64)) return false;
-    if (value->type == GGUF_F64) {
-        memcpy(out, value->bytes, sizeof *out);
-        return true;
-    }
-    memcpy(&single, value->bytes, sizeof single);
-    *out = (double)single;
-    return true;
-}
-
-bool gguf_bool(const GgufValue *value, bool *out) {
-    if (!value || value->type != GGUF_BOOL) return false;
-    *out = value->bytes[0] != 0;
-    return true;
-}
-
-const char *gguf_text(const GgufValue *value, Arena *arena) {
-    if (!value || value->type != GGUF_STRING || memchr(value->bytes, 0, value->count)) return NULL;
-    return arena_string_n(arena, (const char *)value->bytes, value->count);
-}
-
-bool gguf_next(GgufItems *items, GgufValue *out) {
-    const GgufValue *array = items->array;
-    if (!array || array->type != GGUF_ARRAY || items->index == array->count) return false;
-    *out = (GgufValue){.key = array->key, .type = array->item, .count = 1};
-    uint64_t size = types[array->item].size;
-    if (array->item == GGUF_STRING) {
-        size = out->count = little_endian(array->bytes + items->position, 8);
-        items->position += 8;
-    }
-    out->bytes = array->bytes + items->position;
-    items->position += size;
-    items->index++;
-    return true;
-}
-
-const char *gguf_kind(const GgufValue *value) {
-    if (!value) return "nothing";
-    return value->type == GGUF_ARRAY ? types[value->item].items : types[value->type].kind;
 }

@@ -95,6 +95,12 @@ typedef struct GgufItems {
 /* The next item; false at the end. */
 bool gguf_next(GgufItems *items, GgufValue *out);
 
+/* The bytes of a value in the file; 0 where they vary. */
+size_t gguf_type_size(GgufType type);
+
+/* An unsigned integer of `size` bytes. */
+uint64_t gguf_load(const unsigned char *bytes, size_t size);
+
 /* "a string", "an array of strings", for messages. */
 const char *gguf_kind(const GgufValue *value);
 

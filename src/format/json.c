@@ -1,6 +1,9 @@
 #include "format/json.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+
+#include <string.h>
 
 ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
                         ferry_error *error) {
@@ -12,14 +15,55 @@ ferry_status json_parse(const char *path, const void *bytes, size_t length, json
                      problem.text, problem.line, problem.column);
 }
 
+/* The length of a number that Python writes and JSON does not have, at `text`; 0: there is none. */
+static size_t foreign_number(const char *text, size_t left) {
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (length <= left && memcmp(text, words[i], length) == 0) return length;
+    }
+    return 0;
+}
+
+/* The text with these numbers as Transformers writes them since version 5: {"__float__": "Infinity"}. */
+static void respell_numbers(const char *text, size_t length, Buffer *out) {
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++) {
+        size_t word = quoted ? 0 : foreign_number(text + i, length - i);
+        if (word) {
+            buffer_format(out, "{\"__float__\": \"%.*s\"}", (int)word, text + i);
+            i += word - 1;
+            continue;
+        }
+        if (text[i] == '"') quoted = !quoted;
+        bool escaped = quoted && text[i] == '\\' && i + 1 < length;
+        buffer_append(out, text + i, escaped ? 2 : 1);
+        i += escaped;
+    }
+}
+
+static ferry_status parse_file(const char *path, const MappedFile *file, json_t **out,
+                               ferry_error *error) {
+    const char *text = file->bytes ? (const char *)file->bytes : "";
+    Buffer respelled = {0};
+    ferry_status status = json_parse(path, text, file->size, out, error);
+    if (status != FERRY_BAD_FORMAT) return status;
+    respell_numbers(text, file->size, &respelled);
+    if (respelled.failed)
+        status = error_memory(error, path, file->size);
+    else if (respelled.length != file->size)
+        status = json_parse(path, respelled.bytes, respelled.length, out, error);
+    buffer_free(&respelled);
+    return status;
+}
+
 ferry_status json_read_object(const char *path, json_t **out, ferry_error *error) {
     Arena scratch = {0};
     MappedFile file;
     ferry_status status = file_map(path, &scratch, &file, error);
     *out = NULL;
     if (status == FERRY_OK) {
-        status =
-            json_parse(path, file.bytes ? file.bytes : (const void *)"", file.size, out, error);
+        status = parse_file(path, &file, out, error);
         file_unmap(&file);
     }
     if (status == FERRY_OK && !json_is_object(*out)) {

@@ -11,7 +11,8 @@
 ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
                         ferry_error *error);
 
-/* Parse a whole file, which must hold an object. */
+/* Parse a whole file, which must hold an object. Infinity and NaN, which Python writes and JSON does not
+ * have, are read as {"__float__": "Infinity"} and so on. */
 ferry_status json_read_object(const char *path, json_t **out, ferry_error *error);
 
 /* "a string", "an array", ... for messages. */

@@ -221,3 +221,20 @@ def test_interrupted_export(fixture, tmp_path, number, old):
         process.kill()
     assert contents(target) == before
     assert target.exists() == old
+
+
+def test_what_goes_with_a_model_goes_with_its_export(fixture, tmp_path):
+    source, target = tmp_path / "model", tmp_path / "out"
+    source.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copyfile(fixture("llama") / name, source / name)
+    files = {"tokenizer.json": "{}", "tokenizer_config.json": "{ }", "chat_template.jinja": "{{ x }}", "added_tokens.json": ""}
+    for name, content in {**files, "vocab.json": "{}", "merges.txt": "", "README.md": ""}.items():
+        (source / name).write_text(content)
+    ferry("export", source, "-o", target)
+    known = {"model.onnx", "model.onnx.data", "export.json", "config.json"}
+    assert {path.name for path in target.iterdir()} == {*files, *known}
+    for name, content in files.items():
+        assert (target / name).read_text() == content
+    ferry("export", source, "-o", source)  # in its own place
+    assert (source / "chat_template.jinja").read_text() == files["chat_template.jinja"]

@@ -82,6 +82,7 @@ def routing_cases(t):
             edit_config={"num_experts_per_tok": 9},
             error="num_experts_per_tok",
         ),
+        "thousands": Case(t, edit_config={count: 5000}, error="at most 1024 experts"),
         "logits": Case(t, edit_config={"output_router_logits": True}, error="output_router_logits"),
     }
     if not one_group:  # which looks at the two best of a group

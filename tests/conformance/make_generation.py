@@ -14,6 +14,14 @@ from safetensors.torch import save_file
 
 NEW_TOKENS = 32
 LENGTHS = (5, 9)
+SEARCHED = ("gpt2", "llama")
+BEAMS = {
+    "beams": dict(num_beams=4),
+    "early": dict(num_beams=3, early_stopping=True),
+    "long": dict(num_beams=4, length_penalty=2.0, no_repeat_ngram_size=2),
+    "short": dict(num_beams=4, length_penalty=-1.0, eos_token_id=[7, 11, 23, 31, 40, 77]),
+    "penalized": dict(num_beams=2, repetition_penalty=1.5, min_new_tokens=6, eos_token_id=list(range(20))),
+}
 
 
 def prompts(vocabulary: int) -> dict:
@@ -35,8 +43,12 @@ def main(fixtures: Path, output: Path, model_types: list) -> None:
         inputs = prompts(config.get_text_config().vocab_size)
         options = dict(min_new_tokens=NEW_TOKENS, max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0)
         with torch.no_grad():
-            greedy = model.generate(**inputs, **options, num_beams=1)
-        save_file({**inputs, "greedy": greedy}, output / f"{model_type}.safetensors")
+            results = {"greedy": model.generate(**inputs, **options, num_beams=1)}
+            for name, beams in BEAMS.items() if model_type in SEARCHED else ():
+                options = dict(max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0, **beams)
+                results[name] = model.generate(**inputs, **options)
+        results = {name: tensor.contiguous() for name, tensor in results.items()}
+        save_file({**inputs, **results}, output / f"{model_type}.safetensors")
 
 
 if __name__ == "__main__":

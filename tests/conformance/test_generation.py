@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import support
 import transformers
+from make_generation import BEAMS, NEW_TOKENS, SEARCHED
 from safetensors.numpy import load_file, save_file
 from support import FIXTURES, ferry, ferry_json
 
@@ -24,7 +25,6 @@ CACHES = {
     "static": ["--static-cache", "48"],
     "static-multi-token": ["--static-cache", "48", "--multi-token-decode"],
 }
-NEW_TOKENS = 32
 
 # Every target and every kind of cache for a few; for the others each target once, and the kinds in turn.
 WHOLE = ("llama", "gpt2", "gemma3_text")
@@ -56,12 +56,15 @@ def eager() -> Path:
     return support.make_once("generation", [HERE / "make_generation.py"], generate_all, known)
 
 
-def export(source: Path, directory: Path, *options) -> Path:
-    ferry("export", source, *options, "-o", directory, "-q")
+def configure(directory: Path, **changes) -> None:
     path = directory / "generation_config.json"
     config = json.loads(path.read_text()) if path.exists() else {}
-    config |= {"min_new_tokens": NEW_TOKENS, "do_sample": False, "pad_token_id": 0}
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps({**config, "do_sample": False, "pad_token_id": 0, **changes}))
+
+
+def export(source: Path, directory: Path, *options) -> Path:
+    ferry("export", source, *options, "-o", directory, "-q")
+    configure(directory, min_new_tokens=NEW_TOKENS)
     return directory
 
 
@@ -94,6 +97,20 @@ def test_a_traced_decode_step_generates_what_the_eager_model_generates(model_typ
     np.testing.assert_array_equal(found, expected["greedy"])
 
 
+@pytest.mark.parametrize("target", RUNTIMES)
+@pytest.mark.parametrize("model_type", SEARCHED)
+def test_beam_search_finds_what_it_finds_in_transformers(model_type, target, eager, tmp_path):
+    expected = load_file(eager / f"{model_type}.safetensors")
+    inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
+    directory = export(FIXTURES / model_type, tmp_path, "--generation", "--multi-token-decode", "--to", target)
+    saved = (FIXTURES / model_type / "generation_config.json").read_text()
+    for name, options in BEAMS.items():
+        (directory / "generation_config.json").write_text(saved)
+        configure(directory, **options)
+        found = generate(directory, inputs, RUNTIMES[target])
+        np.testing.assert_array_equal(found, expected[name], err_msg=name)
+
+
 def test_the_programs_of_a_split_become_the_components_of_an_export(tmp_path):
     programs, directory = tmp_path / "programs", tmp_path / "export"
     ferry("export", FIXTURES / "llama", "--generation", "--to", "dynamo", "-o", programs, "-q")
@@ -112,3 +129,35 @@ def test_padding_that_a_program_cannot_see_is_refused(tmp_path, eager):
     save_file(inputs, directory / "prompts.safetensors")
     done = ferry("generate", directory, "--inputs", directory / "prompts.safetensors", status=None)
     assert done.returncode != 0 and "prompts of the same length" in done.stderr
+
+
+ENTRIES = 1 << 15
+CACHE_BYTES = ENTRIES * 2 * 8 * 4  # of keys or values in a layer: 2 heads of size 8
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory) -> Path:
+    library = tmp_path_factory.mktemp("counter") / "count_bytes.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", library, HERE / "count_bytes.c", "-ldl"]
+    subprocess.run(command, check=True)
+    return library
+
+
+@pytest.mark.parametrize("target", ["onnx", "executorch"])
+def test_a_step_on_a_static_cache_neither_copies_nor_allocates_one(target, counter, tmp_path):
+    options = ["--dynamic-shapes", f"input_ids=batch:1..1,sequence:1..8;cache=cache_length:1..{ENTRIES}"]
+    if target == "executorch":
+        options += ["--no-alloc-graph-input", "--no-alloc-graph-output"]
+    export(FIXTURES / "llama", tmp_path, "--generation", "--multi-token-decode", "--to", target,
+           "--static-cache", str(ENTRIES), *options)  # fmt: skip
+    save_file({"input_ids": np.array([[5, 6, 7]])}, tmp_path / "prompt.safetensors")
+    counted = []
+    for tokens in (2, 10):
+        environment = {**support.ENVIRONMENT, "LD_PRELOAD": str(counter), "COUNT_BYTES": str(CACHE_BYTES),
+                       "COUNT_FILE": str(tmp_path / "counted")}  # fmt: skip
+        command = [support.FERRY, "generate", tmp_path, "--inputs", tmp_path / "prompt.safetensors",
+                   "--ids", "-n", str(tokens), "--runtime", RUNTIMES[target]]  # fmt: skip
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        counted.append((tmp_path / "counted").read_text().split())
+    assert int(counted[0][1]) >= 4 * CACHE_BYTES, "the cache itself was not counted"
+    assert counted[0] == counted[1], "bytes copied and allocated with 1 and with 9 steps"

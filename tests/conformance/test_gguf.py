@@ -1,7 +1,6 @@
 """GGUF files as sources: what they hold, as the gguf package and Transformers see it."""
 
 import json
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,33 +26,23 @@ INPUTS = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def case(request, tmp_path_factory):
-    """The name, the file, and the logits of the eager model."""
-    path = tmp_path_factory.mktemp(request.param) / "model.gguf"
-    model = write_model(path, request.param)
+def logits_of(model):
     with torch.no_grad():
-        logits = model(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits
-    return request.param, path, {"logits": logits.numpy()}
+        outputs = model(**{name: torch.from_numpy(value) for name, value in INPUTS.items()})
+    return {"logits": outputs.logits.numpy()}
 
 
-def test_outputs(case, tmp_path):
-    _, path, expected = case
-    ferry("export", path, "-o", tmp_path)
+@pytest.mark.parametrize("name", CASES)
+def test_outputs(name, tmp_path):
+    """Those of the eager model; and the configuration that goes with the export says the same to Transformers."""
+    model = write_model(tmp_path / "model.gguf", name)
+    expected = logits_of(model)
+    ferry("export", tmp_path / "model.gguf", "-o", tmp_path)
     compare(run_onnxruntime(tmp_path / "model.onnx", INPUTS), expected)
 
-
-def test_exported_configuration_is_the_models(case, tmp_path):
-    """What goes with the export says the same to Transformers."""
-    name, path, expected = case
-    ferry("export", path, "-o", tmp_path)
-    config = transformers.AutoConfig.from_pretrained(tmp_path)
-    model = write_model(tmp_path / "again.gguf", name)
-    other = type(model)(config).eval()
-    other.load_state_dict(model.state_dict())
-    with torch.no_grad():
-        logits = other(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits
-    compare({"logits": logits.numpy()}, expected, 1e-5)
+    described = type(model)(transformers.AutoConfig.from_pretrained(tmp_path)).eval()
+    described.load_state_dict(model.state_dict())
+    compare(logits_of(described), expected, 1e-5)
     generation = transformers.GenerationConfig.from_pretrained(tmp_path)
     assert (generation.bos_token_id, generation.eos_token_id, generation.pad_token_id) == (1, 2, 0)
 
@@ -61,10 +50,8 @@ def test_exported_configuration_is_the_models(case, tmp_path):
 @pytest.mark.parametrize("target", ["openvino", "executorch", "dynamo"])
 def test_other_targets(target, tmp_path):
     path, inputs = tmp_path / "model.gguf", tmp_path / "inputs.safetensors"
-    model = write_model(path, "llama-untied")
+    wanted = logits_of(write_model(path, "llama-untied"))
     save_file(INPUTS, inputs)
-    with torch.no_grad():
-        wanted = model(**{name: torch.from_numpy(value) for name, value in INPUTS.items()}).logits.numpy()
     options = ("--structure", "dict") if target == "dynamo" else ()
     ferry("export", path, "--to", target, "-o", tmp_path / "out", *options)
     if target == "dynamo":
@@ -72,7 +59,7 @@ def test_other_targets(target, tmp_path):
         found = program(**{name: torch.from_numpy(value) for name, value in INPUTS.items()})["logits"].numpy()
     else:
         found = support.run_ferry(tmp_path / "out", inputs, tmp_path / "out.safetensors", target)["logits"]
-    compare({"logits": found}, {"logits": wanted})
+    compare({"logits": found}, wanted)
     assert "MISMATCH" not in ferry("check", tmp_path / "out", "--against", path, "--inputs", inputs).stdout
 
 
@@ -107,9 +94,15 @@ def test_link_is_for_what_is_there_as_it_is(tmp_path):
 # ---- refusals ----
 
 
-def edited(path, values=(), tensors=(), arch="llama"):
-    """A file with these values in place of those of a good one."""
-    good = gguf.GGUFReader(write_model_once())
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    path = tmp_path_factory.mktemp("good") / "model.gguf"
+    write_model(path, "llama")
+    return gguf.GGUFReader(path)
+
+
+def edited(good, path, values=(), tensors=(), arch="llama"):
+    """A good file with these values and tensors besides."""
     writer = gguf.GGUFWriter(path, arch)
     known = {key: field.contents() for key, field in good.fields.items()
              if not key.startswith(("GGUF.", "general.architecture"))}  # fmt: skip
@@ -122,16 +115,6 @@ def edited(path, values=(), tensors=(), arch="llama"):
     gguf_files.finish(writer)
 
 
-def write_model_once():
-    path = support.ROOT / "build/conformance/good.gguf"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made = path.with_suffix(f".{os.getpid()}")
-        write_model(made, "llama")
-        made.rename(path)
-    return path
-
-
 REFUSALS = {
     "architecture": (dict(arch="falcon"), 'the architecture "falcon" is not supported'),
     "key": (dict(values={"llama.logit_scale": 0.5}), 'the key "llama.logit_scale" is not understood'),
@@ -140,6 +123,11 @@ REFUSALS = {
         dict(values={"llama.rope.scaling.type": "ntk", "llama.rope.scaling.factor": 2.0}),
         'the rope scaling "ntk" is not supported',
     ),
+    "partial": (
+        dict(values={"llama.rope.dimension_count": 8}),
+        '"llama.rope.dimension_count": to rotate 8 of 16 features of a head is not supported',
+    ),
+    "backwards": (dict(values={"llama.attention.causal": False}), 'the key "llama.attention.causal" is not understood'),
     "heads": (dict(values={"llama.attention.head_count": 0}), 'expected a positive "llama.attention.head_count"'),
     "shape": (dict(values={"llama.attention.head_count": 8}), "expected the shape"),
     "tensor": (
@@ -156,16 +144,23 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_refusals(name, tmp_path):
+def test_refusals(name, good, tmp_path):
     options, message = REFUSALS[name]
-    edited(tmp_path / "bad.gguf", **options)
+    edited(good, tmp_path / "bad.gguf", **options)
     done = ferry("export", tmp_path / "bad.gguf", "-o", tmp_path / "out", status=None)
     assert done.returncode in (5, 6) and message in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_key_can_be_vouched_for(tmp_path):
-    edited(tmp_path / "model.gguf", {"llama.logit_scale": 0.5})
+def test_keys_that_change_nothing(good, tmp_path):
+    harmless = {"llama.tensor_data_layout": "Meta AI original pth", "llama.pooling_type": 3, "llama.attention.causal": True,
+                "llama.expert_count": 0, "llama.rope.scaling.type": "none", "llama.rope.dimension_count": 16}  # fmt: skip
+    edited(good, tmp_path / "model.gguf", harmless)
+    ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out")
+
+
+def test_a_key_can_be_vouched_for(good, tmp_path):
+    edited(good, tmp_path / "model.gguf", {"llama.logit_scale": 0.5})
     ferry("export", tmp_path / "model.gguf", "-o", tmp_path / "out", "--ignore-config", "llama.logit_scale")
 
 

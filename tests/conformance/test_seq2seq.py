@@ -196,3 +196,22 @@ def test_loop(fixture, tmp_path, name, model_type, kind):
     inputs, start, expected = generated(fixture(model_type))
     runtime = split(fixture(model_type), tmp_path, name, kind)
     assert np.array_equal(follow(runtime, tmp_path, inputs, start, kind), expected)
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    "model_type, options, message",
+    [
+        ("whisper", ("--dynamic-shapes", "input_features=b,16,200"), "takes input_features of 16 mel bins and 256 frames"),
+        ("t5", ("--task", "feature-extraction", "--generation"), "does not generate: ask for the task text2text-generation"),
+        ("bart", ("--component", "vision"), 'has no component "vision"'),
+        ("pegasus", ("--task", "text-classification"), "has no support for the task text-classification"),
+        ("t5", ("--dynamic-shapes", "decoder_input_ids=b,4,2"), '"decoder_input_ids" has 3 dimensions, expected 2'),
+    ],
+)  # fmt: skip
+def test_refusals(fixture, tmp_path, model_type, options, message):
+    done = ferry("export", fixture(model_type), "-o", tmp_path / "export", *options, status=None)
+    assert done.returncode in (2, 6) and message in done.stderr
+    assert not (tmp_path / "export").exists()

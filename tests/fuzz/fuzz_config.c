@@ -31,16 +31,31 @@ static void add_tensors(Checkpoint *cp, Shard *shard, json_t *tensors) {
     }
 }
 
-static void build(Checkpoint *cp, const Registry *registry) {
-    for (int task = -1; task < TASK_COUNT; task++) { /* -1: the class in the configuration */
-        ModelRequest request = {
+static void build_one(const Checkpoint *cp, const Registry *registry, const ModelRequest *request) {
+    Program *program = program_new();
+    ferry_error error = {0};
+    ferry_status status = model_build(cp, registry, request, NULL, 0, program, &error);
+    if (status == FERRY_OK) status = program_verify(program, "the family", &error);
+    if (status == FERRY_INTERNAL || (status != FERRY_OK && !error.message[0])) abort();
+    program_free(program);
+}
+
+/* Every task, the class in the configuration (-1), and every component, with growing and static caches. */
+static void build(const Checkpoint *cp, const Registry *registry) {
+    const char *const *components;
+    for (int task = -1; task < TASK_COUNT; task++) {
+        const ModelRequest request = {
             .has_task = task >= 0, .task = task < 0 ? 0 : (Task)task, .default_inputs = true};
-        Program *program = program_new();
-        ferry_error error = {0};
-        ferry_status status = model_build(cp, registry, &request, NULL, 0, program, &error);
-        if (status == FERRY_OK) status = program_verify(program, "the family", &error);
-        if (status == FERRY_INTERNAL || (status != FERRY_OK && !error.message[0])) abort();
-        program_free(program);
+        build_one(cp, registry, &request);
+    }
+    if (model_components(cp, registry, &components, NULL) != FERRY_OK) return;
+    for (size_t i = 0; components[i / 2]; i++) {
+        const ModelRequest request = {.component = components[i / 2],
+                                      .static_cache = i % 2 ? 16 : 0,
+                                      .multi_token = i % 2,
+                                      .use_cache = true,
+                                      .default_inputs = true};
+        build_one(cp, registry, &request);
     }
 }
 

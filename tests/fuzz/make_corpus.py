@@ -214,7 +214,9 @@ def make_onnx():
 def make_config():
     """Configurations of the fixtures, cut to one layer, with the shapes of its tensors."""
     for model_type in ("llama", "gemma3_text", "phi3", "cohere", "stablelm", "gpt2", "bloom", "falcon", "gpt_neox",
-                       "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip"):
+                       "opt", "bert", "albert", "mpnet", "modernbert", "dinov2", "clip", "siglip", "t5", "bart", "m2m_100",
+                       "whisper", "llava", "gemma3", "smolvlm", "qwen2_5_vl", "qwen3_vl", "qwen2_moe", "gpt_oss",
+                       "deepseek_v3"):
         with tarfile.open(FIXTURES / f"{model_type}.tar.xz") as archive:
             content = {}
             for member in archive.getmembers():
@@ -224,14 +226,16 @@ def make_config():
         config, weights = json.loads(content["config.json"]), content["model.safetensors"]
         header = json.loads(weights[8 : 8 + struct.unpack("<Q", weights[:8])[0]])
         for part in (config, config.get("text_config", {}), config.get("vision_config", {})):
-            for key in ("num_hidden_layers", "n_layer"):
+            for key in ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "encoder_layers",
+                        "decoder_layers", "depth"):
                 if key in part:
                     part[key] = 1
         for key in ("layer_types", "no_rope_layers"):
             if isinstance(config.get(key), list):
                 config[key] = config[key][:1]
         tensors = {name: entry["shape"] for name, entry in sorted(header.items())
-                   if name != "__metadata__" and not re.search(r"\.[1-9]\.", name)}
+                   if name != "__metadata__"
+                   and not re.search(r"(?<!\.0\.layer)\.[1-9]\.", name.split(".experts.")[0])}
         text = json.dumps({"config": config, "tensors": tensors}, separators=(",", ":"), sort_keys=True)
         write("config", model_type, text.encode())
 

@@ -116,7 +116,7 @@ ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
 }
 
 void executorch_forget(ExecuTorchSession *session) {
-    for (size_t i = 0; i < session->carry_count; i++) {
+    for (size_t i = 0; session && i < session->carry_count; i++) {
         EtCarry *carry = &session->carries[i];
         for (int m = 0; m < 2; m++) {
             free(carry->memory[m]);

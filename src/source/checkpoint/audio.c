@@ -1,8 +1,37 @@
-/* The encoder of Whisper, and the components of Qwen2-Audio. */
+/* The beginning of encoders of audio, and the components of Qwen2-Audio. */
 #include "source/checkpoint/audio.h"
 #include "source/checkpoint/multimodal.h"
+#include "source/checkpoint/prenorm.h"
 
-#include <math.h>
+/* ---- spectra ---- */
+
+/* A convolution over three frames, and GELU. */
+static Value *convolve(Model *m, Value *x, int64_t width, int64_t stride, const char *name) {
+    const int64_t one = 1, shape[3] = {width, build_dim(&m->b, x, 1)->value, 3};
+    Value *weight = model_weight(m, 3, shape, "%s.weight", name);
+    Value *bias = model_vector(m, width, "%s.bias", name);
+    return build_gelu(&m->b, build_convolution(&m->b, x, weight, bias, &stride, &one), false);
+}
+
+Value *audio_embed(Model *m, int64_t bins, int64_t length, int64_t width) {
+    Builder *b = &m->b;
+    const Sym *shape[3] = {m->batch, build_const(b, bins), build_const(b, 2 * length)};
+    Value *x = model_input(m, "input_features", m->dtype, 3, shape);
+    if (!x) {
+        return build_fail(b, FERRY_INVALID_ARGUMENT, "expected input_features among the inputs");
+    }
+    if (!sym_is_value(build_dim(b, x, 1), bins) || !sym_is_value(build_dim(b, x, 2), 2 * length)) {
+        return build_fail(b, FERRY_INVALID_ARGUMENT,
+                          "%s takes input_features of %lld mel bins and %lld frames: pad them",
+                          m->family->class_prefix, (long long)bins, (long long)(2 * length));
+    }
+    m->batch = build_dim(b, x, 0);
+    x = convolve(m, convolve(m, x, width, 1, "conv1"), width, 2, "conv2");
+    return build_add(b, build_transpose(b, x, 1, 2),
+                     model_matrix(m, length, width, "embed_positions.weight"));
+}
+
+/* ---- Qwen2-Audio ---- */
 
 static const PreNormNames audio_layer = {
     .layers = "layers",
@@ -16,15 +45,15 @@ static const PreNormNames audio_layer = {
     .down = "fc2",
 };
 
-static PreNorm read_config(Model *m, const char *scope, bool wide) {
+static PreNorm read_config(Model *m) {
     PreNorm encoder = {
         .m = m,
         .names = &audio_layer,
-        .scope = scope,
-        .hidden = config_size_or(m, "d_model", wide ? 1280 : 384),
-        .intermediate = config_size_or(m, "encoder_ffn_dim", wide ? 5120 : 1536),
-        .heads = config_size_or(m, "encoder_attention_heads", wide ? 20 : 6),
-        .layers = config_size_or(m, "encoder_layers", wide ? 32 : 4),
+        .scope = "audio_tower",
+        .hidden = config_size_or(m, "d_model", 1280),
+        .intermediate = config_size_or(m, "encoder_ffn_dim", 5120),
+        .heads = config_size_or(m, "encoder_attention_heads", 20),
+        .layers = config_size_or(m, "encoder_layers", 32),
         .eps = 1e-5,
         .activation = config_string_or(m, "activation_function", "gelu"),
         .query_bias = true,
@@ -42,15 +71,6 @@ static PreNorm read_config(Model *m, const char *scope, bool wide) {
     return encoder;
 }
 
-/* A convolution over three frames, and GELU. */
-static Value *convolve(const PreNorm *encoder, Value *x, int64_t stride, const char *name) {
-    Model *m = encoder->m;
-    const int64_t one = 1, shape[3] = {encoder->hidden, build_dim(&m->b, x, 1)->value, 3};
-    Value *weight = model_weight(m, 3, shape, "%s.weight", name);
-    Value *bias = model_vector(m, encoder->hidden, "%s.bias", name);
-    return build_gelu(&m->b, build_convolution(&m->b, x, weight, bias, &stride, &one), false);
-}
-
 /* The mean of every two frames, [batch, frames / 2, size]. */
 static Value *average_pairs(Model *m, Value *x, int64_t frames) {
     Builder *b = &m->b;
@@ -60,33 +80,18 @@ static Value *average_pairs(Model *m, Value *x, int64_t frames) {
     return build_reduce(b, OP_MEAN, build_view(b, x, pairs, 4), 2, false);
 }
 
-Value *audio_encode(Model *m, const char *scope, bool pools) {
+static Value *encode(Model *m) {
     Builder *b = &m->b;
-    PreNorm encoder = read_config(m, scope, pools);
-    int64_t mels = config_size_or(m, "num_mel_bins", pools ? 128 : 80);
+    PreNorm encoder = read_config(m);
+    int64_t bins = config_size_or(m, "num_mel_bins", 128);
     int64_t positions = config_size_or(m, "max_source_positions", 1500);
-    const Sym *shape[3] = {sym_symbol(&b->program->symbols, "batch", 1, SYM_UNBOUNDED),
-                           build_const(b, mels), build_const(b, 2 * positions)};
     const Sym *places = build_const(b, positions);
-    const Sym *seen[4] = {shape[0], build_const(b, 1), places, places};
-    Value *x = model_input(m, "input_features", m->dtype, 3, shape);
-    if (!x) {
-        return build_fail(b, FERRY_INVALID_ARGUMENT, "expected input_features among the inputs");
-    }
-    if (!sym_is_value(build_dim(b, x, 2), 2 * positions) && build_ok(b)) {
-        return build_fail(b, FERRY_INVALID_ARGUMENT,
-                          "expected input_features of %lld frames (twice \"max_source_positions\")",
-                          (long long)(2 * positions));
-    }
-    const char *outer = build_scope(b, "%s", scope);
-    x = convolve(&encoder, x, 1, "conv1");
-    x = convolve(&encoder, x, 2, "conv2");
-    x = build_permute(b, x, (const int64_t[]){0, 2, 1});
-    x = build_add(b, x, model_matrix(m, positions, encoder.hidden, "embed_positions.weight"));
-    if (pools) encoder.mask = model_input(m, "attention_mask", FERRY_BOOL, 4, seen);
-    for (int64_t i = 0; i < encoder.layers; i++) x = prenorm_layer(&encoder, x, i);
-    if (pools) x = average_pairs(m, x, positions);
-    x = model_layer_norm(m, x, true, encoder.eps, "layer_norm");
+    const char *outer = build_scope(b, "%s", encoder.scope);
+    Value *x = audio_embed(m, bins, positions, encoder.hidden);
+    encoder.mask = model_input(m, "attention_mask", FERRY_BOOL, 4,
+                               (const Sym *const[]){m->batch, build_const(b, 1), places, places});
+    for (int64_t i = 0; i < encoder.layers && build_ok(b); i++) x = prenorm_layer(&encoder, x, i);
+    x = model_layer_norm(m, average_pairs(m, x, positions), true, encoder.eps, "layer_norm");
     b->scope = outer;
     return x;
 }
@@ -94,7 +99,7 @@ Value *audio_encode(Model *m, const char *scope, bool pools) {
 void qwen2_audio_encoder(Model *m) {
     model_default_inputs(m, (const char *const[]){"input_features", "attention_mask", NULL});
     ModelPart outer = model_enter(m, "audio_config", (const char *const[]){"audio_tower", NULL});
-    Value *x = audio_encode(m, "audio_tower", true);
+    Value *x = encode(m);
     model_leave(m, outer);
     model_output_one(m, "BaseModelOutput", "last_hidden_state", x);
     m->b.program->architecture = "Qwen2AudioEncoder";

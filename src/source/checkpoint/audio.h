@@ -1,12 +1,11 @@
-/* Whisper's encoder of audio, which Qwen2-Audio has too. */
+/* What the encoders of Whisper and Qwen2-Audio begin with. */
 #ifndef SOURCE_AUDIO_H
 #define SOURCE_AUDIO_H
 
-#include "source/checkpoint/prenorm.h"
+#include "source/checkpoint/model.h"
 
-/* The encoder of the present part on the input input_features [batch, mels, frames]: the hidden states
- * [batch, positions, size] after the last norm. When `pools`, pairs of them are averaged before it, and
- * attention_mask [batch, 1, positions, positions] tells which are silence that was added. */
-Value *audio_encode(Model *m, const char *scope, bool pools);
+/* The input input_features [batch, bins, 2 * length], log-mel spectra, through two convolutions and with
+ * the positions of the present part: [batch, length, width]. Sets m->batch. */
+Value *audio_embed(Model *m, int64_t bins, int64_t length, int64_t width);
 
 #endif

@@ -56,7 +56,7 @@ Bart bart_start(Model *m) {
 
 static float *new_table(Bart *bart, int64_t rows) {
     float *table = NULL;
-    if (rows * bart->width < 1 << 28)
+    if (rows * bart->width < 1 << 24)
         table = ARENA_ARRAY(&bart->m->b.program->arena, float, (size_t)(rows * bart->width));
     if (!table) build_fail(&bart->m->b, FERRY_OUT_OF_MEMORY, "no memory for %lld positions",
                            (long long)rows);
@@ -144,14 +144,17 @@ static Value *embed_positions(Bart *bart, const BartStack *stack, Value *ids) {
 
 /* ---- the whole model ---- */
 
-/* Embedded tokens and positions, and `*words` (may be NULL), the table. */
+/* Embedded tokens and positions; of the decoder, `*words` is the table. */
 static Value *embed(Bart *bart, const BartStack *stack, Value **words) {
     Model *m = bart->m;
     Builder *b = &m->b;
     build_scope(b, "%s.%s", m->family->base_prefix, stack->name);
     Value *ids, *table = seq2seq_embedding(&bart->s, stack->name, stack->vocabulary, bart->width);
-    Value *x = model_embed_inputs(m, table, &ids);
-    if (bart->scale != 1) x = build_scalar(b, OP_MUL_SCALAR, x, bart->scale);
+    Value *x = words ? seq2seq_embed_decoder(&bart->s, table, &ids)
+                     : model_embed_inputs(m, table, &bart->s.ids);
+    if (!words) ids = bart->s.ids;
+    if (bart->scale != 1 && (ids || bart->traits->scales_embeds))
+        x = build_scalar(b, OP_MUL_SCALAR, x, bart->scale);
     if (!build_ok(b)) return x;
     x = build_add(b, x, embed_positions(bart, stack, ids));
     if (words) *words = table;
@@ -166,7 +169,12 @@ void bart_outputs(Bart *bart, Value *hidden, Value *words) {
         seq2seq_outputs(&bart->s, hidden);
         return;
     }
-    Value *logits = build_linear(&m->b, hidden, model_output_embedding(m, name, words), NULL);
+    if (seq2seq_has_head(&bart->s)) {
+        seq2seq_output_head(&bart->s, hidden);
+        return;
+    }
+    Value *tied = seq2seq_shared_embedding(&bart->s, words);
+    Value *logits = build_linear(&m->b, hidden, model_output_embedding(m, name, tied), NULL);
     if (bart->traits->logits_bias && model_has(m, "final_logits_bias")) {
         const int64_t shape[2] = {1, bart->decoder.vocabulary};
         Value *bias = model_head_weight(m, 2, shape, "final_logits_bias");
@@ -179,6 +187,11 @@ static void build_bart(Model *m) {
     Bart bart = bart_start(m);
     bart.s.main_input = "input_ids";
     bart.s.masked = true;
+    bart.s.shifts = bart.traits->shifts;
+    bart.s.wraps = bart.traits->wraps;
+    bart.s.start = bart.s.eos = 2;
+    bart.s.pad = bart.pad;
+    bart.s.labels = bart.traits->wraps ? 2 : 3;
     if (bart.traits->splits) {
         int64_t other = config_size_or(m, "decoder_vocab_size", bart.encoder.vocabulary);
         if (!config_bool_or(m, "share_encoder_decoder_embeddings", true))
@@ -205,12 +218,15 @@ static void build_bart(Model *m) {
 /* ---- model types ---- */
 
 static const BartTraits bart = {.positions = BART_LEARNED,
+                                .shifts = true,
                                 .embedding_norm = true,
                                 .logits_bias = true,
                                 .activation = "gelu",
                                 .vocabulary = 50265,
                                 .pad = 1};
 static const BartTraits mbart = {.positions = BART_LEARNED,
+                                 .shifts = true,
+                                 .wraps = true,
                                  .norm_first = true,
                                  .embedding_norm = true,
                                  .logits_bias = true,
@@ -218,6 +234,7 @@ static const BartTraits mbart = {.positions = BART_LEARNED,
                                  .vocabulary = 50265,
                                  .pad = 1};
 static const BartTraits marian = {.positions = BART_SINES,
+                                  .scales_embeds = true,
                                   .logits_bias = true,
                                   .splits = true,
                                   .activation = "gelu",
@@ -225,6 +242,7 @@ static const BartTraits marian = {.positions = BART_SINES,
                                   .pad = 58100};
 static const BartTraits pegasus = {.positions = BART_SINES,
                                    .norm_first = true,
+                                   .scales_embeds = true,
                                    .logits_bias = true,
                                    .activation = "gelu",
                                    .vocabulary = 50265,
@@ -236,11 +254,14 @@ static const BartTraits m2m_100 = {.positions = BART_TOKENS,
                                    .vocabulary = 128112,
                                    .pad = 1};
 
-enum { TASKS = 1u << TASK_FEATURES | 1u << TASK_TEXT_TO_TEXT };
+enum {
+    TASKS = 1u << TASK_FEATURES | 1u << TASK_TEXT_TO_TEXT,
+    HEADS = 1u << TASK_SEQUENCE_CLASSIFICATION | 1u << TASK_QUESTION_ANSWERING,
+};
 
 const Family bart_families[] = {
-    {"bart", "Bart", "model", build_bart, TASKS, &bart, seq2seq_components},
-    {"mbart", "MBart", "model", build_bart, TASKS, &mbart, seq2seq_components},
+    {"bart", "Bart", "model", build_bart, TASKS | HEADS, &bart, seq2seq_components},
+    {"mbart", "MBart", "model", build_bart, TASKS | HEADS, &mbart, seq2seq_components},
     {"marian", "Marian", "model", build_bart, TASKS, &marian, seq2seq_components},
     {"pegasus", "Pegasus", "model", build_bart, TASKS, &pegasus, seq2seq_components},
     {"m2m_100", "M2M100", "model", build_bart, TASKS, &m2m_100, seq2seq_components},

@@ -18,12 +18,14 @@ typedef struct BartTraits {
     bool norm_first;     /* and after the last layer */
     bool embedding_norm; /* layernorm_embedding */
     bool logits_bias;    /* final_logits_bias */
-    bool scales;         /* default of scale_embedding */
+    bool scales;         /* default of scale_embedding, */
+    bool scales_embeds;  /* which concerns inputs_embeds too */
     bool splits;         /* share_encoder_decoder_embeddings may be false */
     const char *activation;
     int64_t vocabulary, pad;
     int64_t width, layers, heads, inner; /* defaults; 0: those of the large models */
     bool no_key_bias;
+    bool shifts, wraps; /* as in Seq2Seq */
     const char *logits; /* the projection; NULL: lm_head */
 } BartTraits;
 

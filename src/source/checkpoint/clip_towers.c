@@ -130,7 +130,7 @@ ClipOutput clip_text(Model *m, ClipKind kind, const char *scope) {
     bool causal = kind == CLIP;
     encoder.causal = causal && !padding;
     if (padding) encoder.mask = model_mask(m, padding, causal, 0);
-    for (int64_t i = 0; i < encoder.layers; i++) x = prenorm_layer(&encoder, x, i);
+    for (int64_t i = 0; i < encoder.layers && build_ok(b); i++) x = prenorm_layer(&encoder, x, i);
     x = model_layer_norm(m, x, true, encoder.eps, "final_layer_norm");
     Value *pooled = NULL;
     if (kind == CLIP) {

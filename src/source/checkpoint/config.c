@@ -98,6 +98,14 @@ double config_float_or(Model *m, const char *key, double otherwise) {
     return otherwise;
 }
 
+int64_t config_scaled(Model *m, int64_t size, const char *key, double otherwise) {
+    double scaled = (double)size * config_float_or(m, key, otherwise);
+    if (scaled >= 1 && scaled <= MAX_CONFIG_INT) return (int64_t)scaled;
+    build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"%s\" to make a size of %lld",
+               m->config_path, key, (long long)size);
+    return 1;
+}
+
 bool config_bool_or(Model *m, const char *key, bool otherwise) {
     json_t *value = config_get(m, key);
     if (!value) return otherwise;

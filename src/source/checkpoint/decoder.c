@@ -88,7 +88,7 @@ static void read_shape(Decoder *d) {
     if (config_is_null(m, "num_key_value_heads")) kv_heads = d->heads;
     d->kv_heads = config_int_or(m, "num_key_value_heads", kv_heads);
     int64_t head_dim = d->traits->head_dim ? d->traits->head_dim : d->hidden / d->heads;
-    d->head_dim = config_int_or(m, "head_dim", head_dim);
+    d->head_dim = config_size_or(m, "head_dim", head_dim);
     if (d->layers > CACHE_MAX_LAYERS || d->kv_heads < 1 || d->heads % d->kv_heads != 0 ||
         d->head_dim < 1) {
         build_fail(

@@ -143,6 +143,9 @@ Value *decoder_add_visual(Decoder *d, Value *x, int64_t layer);
 /* One layer: attention and the feed-forward part with their norms and residuals. */
 Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
 
+/* Attention with the layer's weights, "layers.N.self_attn.q_proj.weight" and so on. */
+Value *decoder_attention(Decoder *d, Value *x, int64_t layer);
+
 /* latent.c: DeepSeek's attention, and what the configuration says of it. */
 void latent_read(Decoder *d);
 Value *latent_attention(Decoder *d, Value *x, int64_t layer);

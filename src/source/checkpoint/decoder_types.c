@@ -164,6 +164,7 @@ static const DecoderTraits cohere = {.activation_key = "hidden_act",
 static const ExpertTraits mixtral_experts = {.count_keys = {"num_local_experts", "num_experts"},
                                              .count = 8,
                                              .chosen = 2,
+                                             .normalize = true,
                                              .module = "block_sparse_moe",
                                              .router_name = "gate",
                                              .names = {"w1", "w3", "w2"}};

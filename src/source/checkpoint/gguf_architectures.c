@@ -99,7 +99,8 @@ static const GgufArchitecture architectures[] = {
      .model_type = "phi3",
      .class_name = "Phi3ForCausalLM",
      .finish = finish_phi3,
-     .names = phi3_names},
+     .names = phi3_names,
+     .partial = true},
 };
 
 ferry_status gguf_architecture(const Gguf *gguf, Arena *arena, const GgufArchitecture **out,

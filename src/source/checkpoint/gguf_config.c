@@ -134,7 +134,14 @@ static void set_sizes(GgufConfig *c) {
     if (embedding && embedding->rank == 2)
         gguf_set(c, "vocab_size", json_integer(embedding->shape[0]));
     gguf_set(c, "tie_word_embeddings", json_boolean(!gguf_tensor(c->gguf, "output.weight")));
-    take(c, "vocab_size");
+}
+
+/* Keys that do not change the arithmetic. */
+static void skip_harmless(GgufConfig *c) {
+    static const char *const keys[] = {"vocab_size", "tensor_data_layout", "pooling_type"};
+    bool causal;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) take(c, keys[i]);
+    if (gguf_bool(find(c, "attention.causal"), &causal) && causal) take(c, "attention.causal");
 }
 
 static void set_head(GgufConfig *c) {
@@ -151,8 +158,13 @@ static void set_head(GgufConfig *c) {
         return;
     }
     gguf_set(c, "head_dim", json_integer(size));
-    if (gguf_take_integer(c, "rope.dimension_count", &rotated) && rotated != size)
-        gguf_set(c, "partial_rotary_factor", json_real((double)rotated / (double)size));
+    if (!gguf_take_integer(c, "rope.dimension_count", &rotated) || rotated == size) return;
+    gguf_set(c, "partial_rotary_factor", json_real((double)rotated / (double)size));
+    if (!c->architecture->partial)
+        gguf_fail(c, FERRY_UNSUPPORTED,
+                  "\"%s.rope.dimension_count\": to rotate %lld of %lld features of a head is not "
+                  "supported",
+                  c->architecture->name, (long long)rotated, (long long)size);
 }
 
 static void set_tokens(GgufConfig *c) {
@@ -304,6 +316,7 @@ static void set_all(GgufConfig *c) {
     gguf_set(c, "model_type", json_string(c->architecture->model_type));
     gguf_set(c, "dtype", json_string("float32"));
     collect(c);
+    skip_harmless(c);
     set_sizes(c);
     set_head(c);
     set_rotation(c);

@@ -9,8 +9,10 @@
 /* Where the buckets of the coordinates 0 to 1 begin, but for the first: [buckets - 1] in float32, as
  * torch.arange counts them. */
 static Value *bucket_starts(Model *m, int64_t buckets) {
-    float *starts = ARENA_ARRAY(&m->b.program->arena, float, (size_t)buckets);
+    float *starts =
+        build_ok(&m->b) ? ARENA_ARRAY(&m->b.program->arena, float, (size_t)buckets) : NULL;
     double step = 1.0 / (double)buckets;
+    if (!build_ok(&m->b)) return &m->b.poison;
     if (!starts) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
     for (int64_t i = 0; i < buckets - 1; i++) starts[i] = (float)(step + (double)i * step);
     return build_constant(&m->b, VALUE_CONSTANT, "position_buckets", FERRY_F32, 1,
@@ -80,7 +82,7 @@ static Value *pixel_shuffle(Model *m, Value *x, int64_t side, int64_t scale) {
     const Sym *cell = build_const(b, scale), *cells = build_const(b, side / scale);
     const Sym *split[6] = {images, cells, cell, cells, cell, hidden};
     const Sym *joined[3] = {images, build_const(b, (side / scale) * (side / scale)),
-                            build_const(b, hidden->value * scale * scale)};
+                            build_const(b, -1)};
     x = build_permute(b, build_view(b, x, split, 6), (const int64_t[]){0, 1, 3, 2, 4, 5});
     return build_view(b, x, joined, 3);
 }

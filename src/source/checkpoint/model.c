@@ -630,10 +630,13 @@ static size_t string_count(const char *const *strings) {
     return count;
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
-    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
         input->rank = 0;
+        input->optional = true;
+    }
     if (is_input(m, input->name, "input_ids") && input->rank == 2 && takes_one_token(m)) {
         input->shape[1] = sym_const(&m->b.program->symbols, 1);
     }
@@ -659,7 +662,9 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
         while (place < count && strcmp(m->inputs[place].name, m->named[i].name) != 0) place++;
         if (place == count) count++;
         m->inputs[place] = m->named[i];
-        if (component) adjust_request(m, &m->inputs[place]);
+        if (!component) continue;
+        adjust_request(m, &m->inputs[place]);
+        m->inputs[place].optional = true; /* it may be for other components */
     }
     m->input_count = count;
 }
@@ -670,12 +675,9 @@ void model_default_inputs(Model *m, const char *const *names) {
     /* what is named besides is for other components, unless it is a leaf of one of these */
     size_t count = string_count(names) + model_takes_cache(m), kept = count;
     for (size_t i = count; i < m->input_count; i++) {
-        for (size_t j = 0; j < count; j++) {
-            if (!is_leaf_of(m->inputs[i].name, m->inputs[j].name)) continue;
-            m->inputs[kept] = m->inputs[i];
-            m->inputs[kept++].optional = true;
-            break;
-        }
+        bool own = false;
+        for (size_t j = 0; j < count; j++) own |= is_leaf_of(m->inputs[i].name, m->inputs[j].name);
+        if (own) m->inputs[kept++] = m->inputs[i];
     }
     m->input_count = kept;
 }
@@ -710,7 +712,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
         build_fail(&m.b, FERRY_INVALID_ARGUMENT,
                    "%s does not generate: ask for the task text-generation", program->architecture);
     }
-    family->build(&m);
+    if (build_ok(&m.b)) family->build(&m);
     order_inputs(&m);
     note_omitted_results(&m);
     config_check_unread(&m);

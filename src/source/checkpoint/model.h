@@ -71,8 +71,8 @@ typedef struct ModelRequest {
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
-    bool keeps_cache;      /* the target's programs keep their caches: then "language_model" goes on
-                              from one, since it cannot hand its own to "decode" */
+    bool keeps_cache;      /* the target's programs keep their caches between runs: prompts go through
+                              "decode", too, or, of embeddings, through "language_model" alone */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
     ModelNote note; /* may be NULL */
@@ -104,6 +104,7 @@ struct ferry_family_model {
     bool masks_keys;        /* with a static cache, attention_mask is [batch, keys] all the same */
     bool masks_given;       /* masks are whole without a static cache too */
     Value *slots;           /* model_slots */
+    int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
     const char *input_prefix; /* of input_ids and so on of the part that is built: "" or "decoder_" */
     const char *cache_name;   /* of the cache that model_join_cache means */
     const char *encoder_outputs; /* the class that the input of this name is, where there is one */
@@ -120,6 +121,8 @@ json_t *config_get(Model *m, const char *key);  /* NULL when absent or null */
 int64_t config_int(Model *m, const char *key);  /* required; positive */
 int64_t config_int_or(Model *m, const char *key, int64_t otherwise);
 int64_t config_size_or(Model *m, const char *key, int64_t otherwise); /* positive when given */
+/* `size` times the number `key`, rounded down. */
+int64_t config_scaled(Model *m, int64_t size, const char *key, double otherwise);
 double config_float_or(Model *m, const char *key, double otherwise);
 bool config_bool_or(Model *m, const char *key, bool otherwise);
 const char *config_string_or(Model *m, const char *key, const char *otherwise);

@@ -27,6 +27,7 @@ typedef struct GgufArchitecture {
     const GgufName *names;              /* in a layer, before those that all share; may be NULL */
     bool zips;     /* rotates neighbouring features: rows of query and key are zipped */
     bool plus_one; /* norms hold one more than their weights */
+    bool partial;  /* may rotate the beginning of a head alone */
 } GgufArchitecture;
 
 /* The architecture of the file. */

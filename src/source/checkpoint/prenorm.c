@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+enum { MAX_LAYERS = 1024 };
+
 PreNorm prenorm_config(Model *m, const PreNormNames *names, const PreNormDefaults *defaults) {
     PreNorm encoder = {
         .m = m,
@@ -18,6 +20,11 @@ PreNorm prenorm_config(Model *m, const PreNormNames *names, const PreNormDefault
     };
     if (defaults->intermediate)
         encoder.intermediate = config_size_or(m, "intermediate_size", defaults->intermediate);
+    if (encoder.layers > MAX_LAYERS) {
+        build_fail(&m->b, FERRY_UNSUPPORTED, "%s: %lld layers are more than the supported %d",
+                   m->config_path, (long long)encoder.layers, MAX_LAYERS);
+        encoder.layers = 1;
+    }
     if (encoder.hidden % encoder.heads != 0) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
                    "%s: expected \"hidden_size\" to be a multiple of \"num_attention_heads\", %lld",

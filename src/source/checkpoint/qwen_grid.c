@@ -95,10 +95,14 @@ static Value *same(Builder *b, Value *numbers) {
 static void find_angles(const Qwen *q, QwenGrid *grid) {
     Builder *b = &q->m->b;
     int64_t half = q->hidden / q->heads / 2, count = half / 2;
+    if (!build_ok(b)) return;
     float *turns = ARENA_ARRAY(&b->program->arena, float, (size_t)count);
     for (int64_t i = 0; turns && i < count; i++)
         turns[i] = 1.0f / powf((float)q->theta, (float)(2 * i) / (float)half);
-    if (!turns) return;
+    if (!turns) {
+        build_fail(b, FERRY_OUT_OF_MEMORY, "out of memory");
+        return;
+    }
     Value *frequency =
         build_constant(b, VALUE_CONSTANT, "frequencies", FERRY_F32, 1, &count, turns);
     Value *places[2] = {grid->row, grid->column}, *angles[2];

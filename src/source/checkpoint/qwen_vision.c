@@ -70,6 +70,18 @@ static void reject_other_rope(Model *m, double *theta) {
     }
 }
 
+/* The widths of a patch and of a cell must be sizes too. */
+static void check_sizes(Qwen *q) {
+    double patch = (double)q->channels * (double)q->frames * (double)q->patch * (double)q->patch;
+    double cell = (double)q->hidden * (double)q->merge * (double)q->merge;
+    if (patch <= 0x1p30 && cell <= 0x1p30) return;
+    build_fail(&q->m->b, FERRY_BAD_FORMAT,
+               "%s: patches of \"patch_size\" and \"temporal_patch_size\", or cells of "
+               "\"spatial_merge_size\", are too large",
+               q->m->config_path);
+    q->patch = q->merge = q->frames = q->channels = 1;
+}
+
 static Qwen read_config(Model *m, const QwenTraits *traits) {
     static const char *const unused[] = {"in_chans", "spatial_patch_size", "tokens_per_second"};
     Qwen q = {
@@ -87,10 +99,11 @@ static Qwen read_config(Model *m, const QwenTraits *traits) {
     };
     q.intermediate = traits->intermediate
                          ? config_size_or(m, "intermediate_size", traits->intermediate)
-                         : (int64_t)((double)q.hidden * config_float_or(m, "mlp_ratio", 4));
+                         : config_scaled(m, q.hidden, "mlp_ratio", 4);
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++) config_accept(m, unused[i]);
     reject_other_rope(m, &q.theta);
-    if (q.hidden % (4 * q.heads) != 0 || q.intermediate < 1) {
+    check_sizes(&q);
+    if (q.hidden % (4 * q.heads) != 0) {
         build_fail(&m->b, FERRY_BAD_FORMAT,
                    "%s: expected \"%s\" to be a multiple of 4 \"num_heads\", %lld", m->config_path,
                    traits->hidden_key, (long long)(4 * q.heads));
@@ -209,7 +222,7 @@ typedef struct Features {
 static Value *build_blocks(const Qwen *q, Value *x, const QwenGrid *grid, Features *features) {
     static const int64_t full[] = {7, 15, 23, 31}, deep[] = {8, 16, 24};
     Model *m = q->m;
-    for (int64_t i = 0; i < q->layers; i++) {
+    for (int64_t i = 0; i < q->layers && build_ok(&m->b); i++) {
         bool whole = !q->traits->windows || listed_at(m, "fullatt_block_indexes", full, 4, i) >= 0;
         x = build_block(q, x, grid, whole ? grid->frame_mask : grid->window_mask, i);
         int64_t place =

@@ -18,7 +18,7 @@ static bool is_component(const Seq2Seq *s, const char *name) {
 }
 
 bool seq2seq_is_encoder(const Seq2Seq *s) {
-    return is_component(s, "encoder");
+    return is_component(s, "encoder") || s->m->task == TASK_TEXT_ENCODING;
 }
 
 bool seq2seq_has_encoder(const Seq2Seq *s) {
@@ -36,7 +36,7 @@ static void default_inputs(Seq2Seq *s) {
     int count = 0;
     if (seq2seq_has_encoder(s)) names[count++] = s->main_input;
     if (s->masked) names[count++] = "attention_mask";
-    if (!seq2seq_is_encoder(s)) names[count++] = "decoder_input_ids";
+    if (!seq2seq_is_encoder(s) && !seq2seq_has_head(s)) names[count++] = "decoder_input_ids";
     if (model_masks_whole(m)) names[count++] = "decoder_attention_mask";
     if (is_step(s)) names[count++] = "encoder_outputs";
     model_default_inputs(m, names);
@@ -44,10 +44,11 @@ static void default_inputs(Seq2Seq *s) {
 
 void seq2seq_start(Seq2Seq *s) {
     Model *m = s->m;
-    if (m->request->component && m->task == TASK_FEATURES) {
+    bool generates = m->task == TASK_TEXT_TO_TEXT || m->task == TASK_SPEECH_TO_TEXT;
+    if (m->request->component && !generates) {
         build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                   "%s does not generate: ask for the task text2text-generation",
-                   m->b.program->architecture);
+                   "%s does not generate: ask for the task %s", m->b.program->architecture,
+                   task_name(s->masked ? TASK_TEXT_TO_TEXT : TASK_SPEECH_TO_TEXT));
     }
     m->encoder_outputs =
         arena_format(&m->b.program->arena, "transformers.modeling_outputs.%s", s->encoder_outputs);
@@ -74,6 +75,12 @@ Value *seq2seq_embedding(Seq2Seq *s, const char *stack, int64_t rows, int64_t wi
     const char *prefix = m->family->base_prefix;
     own = arena_format(arena, "%s%s%s", prefix, *prefix ? "." : "", own);
     return model_tied_weight(m, own, shared);
+}
+
+Value *seq2seq_shared_embedding(Seq2Seq *s, Value *own) {
+    const char *shared = "shared.weight";
+    if (!build_ok(&s->m->b) || !model_has(s->m, "%s", shared)) return own;
+    return model_matrix(s->m, own->shape[0]->value, own->shape[1]->value, "%s", shared);
 }
 
 /* ---- the decoder ---- */
@@ -150,19 +157,27 @@ CacheLayer *seq2seq_keep(Seq2Seq *s, int64_t layer, Value *keys, Value *values) 
 
 /* ---- outputs ---- */
 
-void seq2seq_outputs(Seq2Seq *s, Value *result) {
+void seq2seq_output_fields(Seq2Seq *s, const char *type, const char *const *names,
+                           Value *const *values, uint32_t count) {
     Model *m = s->m;
-    bool base = m->task == TASK_FEATURES;
-    const char *keys[3] = {base ? "last_hidden_state" : "logits"};
-    const Tree *trees[3] = {0};
-    uint32_t count = 1;
+    const char *keys[4];
+    const Tree *trees[4] = {0};
     m->b.scope = "";
-    build_output(&m->b, keys[0], result);
+    for (uint32_t i = 0; i < count; i++) {
+        keys[i] = names[i];
+        build_output(&m->b, names[i], values[i]);
+    }
     if (model_keeps_cache(m)) {
         keys[count] = "cache";
         trees[count++] = model_output_cache_pair(m, &s->cache);
     }
     keys[count++] = "encoder_last_hidden_state";
     build_output(&m->b, "encoder_last_hidden_state", s->encoded);
-    model_output_tree(m, base ? "Seq2SeqModelOutput" : "Seq2SeqLMOutput", keys, trees, count);
+    model_output_tree(m, type, keys, trees, count);
+}
+
+void seq2seq_outputs(Seq2Seq *s, Value *result) {
+    bool base = s->m->task == TASK_FEATURES;
+    const char *name = base ? "last_hidden_state" : "logits";
+    seq2seq_output_fields(s, base ? "Seq2SeqModelOutput" : "Seq2SeqLMOutput", &name, &result, 1);
 }

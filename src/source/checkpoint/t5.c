@@ -1,4 +1,4 @@
-/* T5 and mT5: relative positions in buckets, unscaled scores, RMS norms before every part.
+/* T5, mT5 and UMT5: relative positions in buckets, unscaled scores, RMS norms before every part.
  *
  * In float16 the classes keep the last projection of the feed-forward part, and so what it is added to,
  * in float32. */
@@ -11,6 +11,7 @@
 typedef struct T5Traits {
     int64_t vocabulary, width, inner, layers, heads;
     const char *feed_forward;
+    int64_t start; /* of the decoder, when the configuration has none; negative: it must */
     bool scales; /* hidden states before the projection to logits, unless the configuration says no */
     bool every_layer; /* has a table of relative positions of its own */
 } T5Traits;
@@ -146,7 +147,7 @@ static Value *end_stack(T5 *t, Value *x, const char *stack) {
 static Value *encode(T5 *t) {
     Model *m = t->m;
     Value *words = seq2seq_embedding(&t->s, "encoder", t->vocabulary, t->width);
-    Value *x = build_to(&m->b, model_embed_inputs(m, words, NULL), t->residual);
+    Value *x = build_to(&m->b, model_embed_inputs(m, words, &t->s.ids), t->residual);
     Value *allowed = model_mask(m, model_padding_mask(m), false, 0), *bias = NULL;
     for (int64_t i = 0; i < t->layers && build_ok(&m->b); i++) {
         Value *y = norm_part(t, x, "encoder", i, 0);
@@ -178,7 +179,7 @@ static Value *cross_attention(T5 *t, Value *x, int64_t layer, const char *module
 
 static Value *decode(T5 *t, Value *words) {
     Model *m = t->m;
-    Value *x = build_to(&m->b, model_embed_inputs(m, words, NULL), t->residual);
+    Value *x = build_to(&m->b, seq2seq_embed_decoder(&t->s, words, NULL), t->residual);
     Value *allowed = seq2seq_decoder_mask(&t->s), *bias = NULL;
     if (model_is_causal(m, allowed)) allowed = model_causal_mask(m, 0);
     for (int64_t i = 0; i < t->decoder_layers && build_ok(&m->b); i++) {
@@ -200,13 +201,20 @@ static Value *logits(T5 *t, Value *hidden, Value *words) {
     Model *m = t->m;
     m->b.scope = "lm_head";
     if (t->scaled) hidden = build_scalar(&m->b, OP_MUL_SCALAR, hidden, pow((double)t->width, -0.5));
-    return build_linear(&m->b, hidden, model_tied_weight(m, "lm_head.weight", words), NULL);
+    Value *tied = seq2seq_shared_embedding(&t->s, words);
+    return build_linear(&m->b, hidden, model_tied_weight(m, "lm_head.weight", tied), NULL);
 }
 
 static void build_t5(Model *m) {
-    T5 t = {.s = {.m = m, .main_input = "input_ids", .masked = true},
+    const T5Traits *traits = m->family->traits;
+    T5 t = {.s = {.m = m,
+                  .main_input = "input_ids",
+                  .masked = true,
+                  .start = traits->start,
+                  .eos = 1,
+                  .labels = 2},
             .m = m,
-            .traits = m->family->traits,
+            .traits = traits,
             .residual = m->dtype == FERRY_F16 ? FERRY_F32 : m->dtype};
     t.s.encoder_outputs = "BaseModelOutputWithPastAndCrossAttentions";
     read_config(&t);
@@ -220,7 +228,10 @@ static void build_t5(Model *m) {
     seq2seq_enter_decoder(&t.s, encoded, NULL, t.width, t.decoder_layers);
     Value *words = seq2seq_embedding(&t.s, "decoder", t.vocabulary, t.width);
     Value *hidden = decode(&t, words);
-    seq2seq_outputs(&t.s, m->task == TASK_FEATURES ? hidden : logits(&t, hidden, words));
+    if (seq2seq_has_head(&t.s))
+        seq2seq_output_head(&t.s, hidden);
+    else
+        seq2seq_outputs(&t.s, m->task == TASK_FEATURES ? hidden : logits(&t, hidden, words));
 }
 
 /* ---- model types ---- */
@@ -231,6 +242,7 @@ static const T5Traits t5 = {.vocabulary = 32128,
                             .layers = 6,
                             .heads = 8,
                             .feed_forward = "relu",
+                            .start = -1,
                             .scales = true};
 static const T5Traits mt5 = {.vocabulary = 250112,
                              .width = 512,
@@ -239,10 +251,23 @@ static const T5Traits mt5 = {.vocabulary = 250112,
                              .heads = 6,
                              .feed_forward = "gated-gelu"};
 
-enum { TASKS = 1u << TASK_FEATURES | 1u << TASK_TEXT_TO_TEXT };
+static const T5Traits umt5 = {.vocabulary = 250112,
+                              .width = 512,
+                              .inner = 1024,
+                              .layers = 8,
+                              .heads = 6,
+                              .feed_forward = "gated-gelu",
+                              .scales = true,
+                              .every_layer = true};
+
+enum {
+    TASKS = 1u << TASK_FEATURES | 1u << TASK_TEXT_TO_TEXT | 1u << TASK_TEXT_ENCODING |
+            1u << TASK_SEQUENCE_CLASSIFICATION | 1u << TASK_QUESTION_ANSWERING
+};
 
 const Family t5_families[] = {
     {"t5", "T5", "", build_t5, TASKS, &t5, seq2seq_components},
     {"mt5", "MT5", "", build_t5, TASKS, &mt5, seq2seq_components},
+    {"umt5", "UMT5", "", build_t5, TASKS, &umt5, seq2seq_components},
     {0},
 };

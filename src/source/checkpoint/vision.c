@@ -156,8 +156,8 @@ Value *vision_layers(Vision *vision, Value *x) {
     int64_t layers = vision->encoder.layers;
     Arena *arena = &vision->m->b.program->arena;
     vision->states = ARENA_ARRAY(arena, Value *, (size_t)layers + 1);
-    if (!vision->states) return x;
-    for (int64_t i = 0; i < layers; i++) {
+    if (!vision->states) return build_fail(&vision->m->b, FERRY_OUT_OF_MEMORY, "out of memory");
+    for (int64_t i = 0; i < layers && build_ok(&vision->m->b); i++) {
         vision->states[i] = x;
         x = prenorm_layer(&vision->encoder, x, i);
     }

@@ -71,15 +71,10 @@ static Vision read_config(Model *m) {
     encoder->query_bias = encoder->key_bias = encoder->value_bias = bias;
     accept_unused(m);
     if (!traits->layer_scale) return vision;
-    double ratio = config_float_or(m, "mlp_ratio", 4);
-    encoder->intermediate = (int64_t)((double)encoder->hidden * ratio);
+    encoder->intermediate = config_scaled(m, encoder->hidden, "mlp_ratio", 4);
     encoder->gated = config_bool_or(m, "use_swiglu_ffn", false);
     if (encoder->gated) /* two thirds, rounded up to a multiple of 8 */
         encoder->intermediate = (encoder->intermediate * 2 / 3 + 7) / 8 * 8;
-    if (encoder->intermediate < 1) {
-        build_fail(&m->b, FERRY_BAD_FORMAT, "%s: expected \"mlp_ratio\" to be positive",
-                   m->config_path);
-    }
     return vision;
 }
 

@@ -1,51 +1,23 @@
 /* Whisper: an encoder of log-mel spectra of one fixed length, and a decoder like that of BART's relatives. */
+#include "source/checkpoint/audio.h"
 #include "source/checkpoint/bart.h"
 #include "source/checkpoint/families.h"
 
 /* Of other classes than the ones here, of training, and of generation; and of the stack that a component
  * does not have. */
 static const char *const ignored[] = {
-    "apply_spec_augment",    "classifier_proj_size",   "forced_decoder_ids",
-    "mask_feature_length",   "mask_feature_min_masks", "mask_feature_prob",
-    "mask_time_length",      "mask_time_min_masks",    "mask_time_prob",
-    "max_target_positions",  "median_filter_width",    "num_mel_bins",
+    "apply_spec_augment",     "classifier_proj_size", "forced_decoder_ids",  "mask_feature_length",
+    "mask_feature_min_masks", "mask_feature_prob",    "mask_time_length",    "mask_time_min_masks",
+    "mask_time_prob",         "max_target_positions", "median_filter_width", "num_mel_bins",
     "use_weighted_layer_sum",
 };
 
-/* A convolution over time with a kernel of three, then GELU: [batch, width, length]. */
-static Value *convolve(Bart *bart, Value *x, int64_t stride, const char *name) {
-    Model *m = bart->m;
-    Builder *b = &m->b;
-    const int64_t shape[3] = {bart->width, build_dim(b, x, 1)->value, 3};
-    Value *weight = model_weight(m, 3, shape, "encoder.%s.weight", name);
-    Value *bias = model_vector(m, bart->width, "encoder.%s.bias", name);
-    const int64_t one = 1, zero = 0;
-    const Arg args[] = {arg_tensor(x),         arg_tensor(weight),   arg_tensor(bias),
-                        arg_ints(b, &stride, 1), arg_ints(b, &one, 1), arg_ints(b, &one, 1),
-                        arg_bool(false),       arg_ints(b, &zero, 1), arg_int(b, 1)};
-    return build_gelu(b, build_op(b, OP_CONVOLUTION, args, 9), false);
-}
-
 static Value *encode(Bart *bart, int64_t length) {
     Model *m = bart->m;
-    Builder *b = &m->b;
-    int64_t bins = config_size_or(m, "num_mel_bins", 80);
-    const Sym *shape[3] = {m->batch, build_const(b, bins), build_const(b, 2 * length)};
-    Value *x = model_input(m, "input_features", m->dtype, 3, shape);
-    if (!x) {
-        return build_fail(b, FERRY_INVALID_ARGUMENT, "expected input_features among the inputs");
-    }
-    if (!sym_is_value(build_dim(b, x, 1), bins) || !sym_is_value(build_dim(b, x, 2), 2 * length)) {
-        return build_fail(b, FERRY_INVALID_ARGUMENT,
-                          "Whisper takes input_features of %lld mel bins and %lld frames: pad them",
-                          (long long)bins, (long long)(2 * length));
-    }
-    m->batch = build_dim(b, x, 0);
-    build_scope(b, "%s.encoder", m->family->base_prefix);
-    x = build_to(b, x, m->dtype);
-    x = convolve(bart, convolve(bart, x, 1, "conv1"), 2, "conv2");
-    x = build_add(b, build_transpose(b, x, 1, 2),
-                  model_matrix(m, length, bart->width, "encoder.embed_positions.weight"));
+    build_scope(&m->b, "%s.encoder", m->family->base_prefix);
+    ModelPart outer = model_enter(m, NULL, (const char *const[]){"encoder", NULL});
+    Value *x = audio_embed(m, config_size_or(m, "num_mel_bins", 80), length, bart->width);
+    model_leave(m, outer);
     return bart_encoder_layers(bart, x, NULL);
 }
 
