@@ -9,7 +9,8 @@ bool model_keeps_cache(Model *m) {
 }
 
 bool model_takes_cache(const Model *m) {
-    return m->request->component && strcmp(m->request->component, "decode") == 0;
+    return model_is_component(m, "decode") ||
+           (m->request->keeps_cache && model_is_component(m, "language_model"));
 }
 
 static const char SELF_ATTENTION[] = "cache.self_attention_cache";
