@@ -55,9 +55,21 @@ static ferry_status add_values(Encoding *e, const char *keyword) {
     return FERRY_OK;
 }
 
+/* The grids of the images, which must have as many patches as there are. */
 static ferry_status add_grids(Encoding *e, const char *keyword) {
     const ferry_tensor *grids = ferry_tensors_find(e->g->given, e->medium->grids);
-    if (!grids) return invalid(e, e->medium->grids, "the grids of the patches besides the patches");
+    if (!grids || grids->dtype != FERRY_I64 || grids->rank != 2 || grids->shape[1] != 3)
+        return invalid(e, e->medium->grids, "int64 [images, 3]: frames, rows and columns of patches");
+    int64_t patches = 0;
+    for (int64_t i = 0; i < grids->shape[0]; i++) {
+        const int64_t *grid = (const int64_t *)grids->data + 3 * i;
+        patches += grid[0] * grid[1] * grid[2];
+    }
+    if (patches != e->count) {
+        return error_set(e->g->error, FERRY_INVALID_ARGUMENT, e->medium->grids,
+                         "the images have %lld patches, and %s has %lld", (long long)patches,
+                         e->medium->values, (long long)e->count);
+    }
     return tensors_lend(e->inputs, keyword, grids, e->g->error);
 }
 

@@ -1,6 +1,6 @@
 """Write what eager multimodal models generate: OUTDIR/NAME holds inputs with images or audio, of the
-fixtures and of models made here, and the tokens that greedy generation makes of them. Where the model is
-made here, OUTDIR/NAME/model holds it.
+fixtures and of models made here, and the tokens that greedy generation and beam search make of them. Where
+the model is made here, OUTDIR/NAME/model holds it.
 
     make_merged.py FIXTURES OUTDIR [CASE...]
 """
@@ -16,6 +16,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 NEW_TOKENS = 16
+BEAMS = 3
+SEARCHED = ("gemma3-windows", "qwen3_vl-sizes")  # also with beams
 IMAGE, VIDEO, AUDIO = 50, 51, 52
 FIXTURES = ("llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3", "paligemma", "idefics3", "smolvlm")
 
@@ -23,10 +25,12 @@ FIXTURES = ("llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3", "paligemma"
 def generate(model, inputs: dict, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     options = dict(min_new_tokens=NEW_TOKENS, max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0)
+    save_file({name: value.contiguous() for name, value in inputs.items()}, output / "inputs.safetensors")
     with torch.no_grad():
-        greedy = model.generate(**inputs, **options, num_beams=1)
-    save_file({**{name: value.contiguous() for name, value in inputs.items()}, "greedy": greedy},
-              output / "inputs.safetensors")  # fmt: skip
+        found = {"greedy": model.generate(**inputs, **options, num_beams=1)}
+        if output.name in SEARCHED:
+            found["beams"] = model.generate(**inputs, **options, num_beams=BEAMS).contiguous()
+    save_file(found, output / "expected.safetensors")
 
 
 def text_only(inputs: dict) -> dict:
@@ -268,6 +272,7 @@ def made_cases(output: Path, wanted: list) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     if not sys.argv[3:]:
         fixture_cases(Path(sys.argv[1]), Path(sys.argv[2]))
     made_cases(Path(sys.argv[2]), sys.argv[3:])
