@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import zipfile
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -125,6 +127,20 @@ def write_tokenizer(directory: Path) -> None:
                 "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}}  # fmt: skip
     parts = {"added_tokens": [start], "pre_tokenizer": whole, "post_processor": template, "decoder": whole}
     (directory / "tokenizer.json").write_text(json.dumps({**parts, "model": model}))
+
+
+def write_png(path: Path, width: int, height: int) -> None:
+    """A picture of colors that run into each other."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    y, x = np.mgrid[0:height, 0:width]
+    pixels = np.stack([x * 255 // width, y * 255 // height, (x + y) % 256], -1).astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
 
 
 def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:

@@ -62,7 +62,9 @@ ferry_status step_open(ferry_exported *component, const ferry_run_config *config
     if (!step) return error_memory(error, component->directory, sizeof *step);
     step->component = component;
     ferry_status status = read_ports(step, error);
-    if (status == FERRY_OK) status = runner_open(component, config, &step->runner, error);
+    const Runner *runner;
+    if (status == FERRY_OK) status = runner_open(component, config, &runner, error);
+    if (status == FERRY_OK) step->runner = runner;
     if (status == FERRY_OK && step->runner->carry && step->pair_count) {
         status = step->runner->carry(component, step->pairs, step->pair_count, error);
     }

@@ -5,14 +5,19 @@
 
 #include <string.h>
 
-ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
-                        ferry_error *error) {
+static ferry_status parse(const char *path, const void *bytes, size_t length, size_t flags,
+                          json_t **out, ferry_error *error) {
     json_error_t problem;
-    *out = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+    *out = json_loadb(bytes, length, flags | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
     if (*out) return FERRY_OK;
     if (json_error_code(&problem) == json_error_out_of_memory) return error_memory(error, path, 0);
     return error_set(error, FERRY_BAD_FORMAT, path, "not valid JSON: %s at line %d, column %d",
                      problem.text, problem.line, problem.column);
+}
+
+ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
+                        ferry_error *error) {
+    return parse(path, bytes, length, 0, out, error);
 }
 
 /* The length of a number that Python writes and JSON does not have, at `text`; 0: there is none. */
@@ -42,28 +47,28 @@ static void respell_numbers(const char *text, size_t length, Buffer *out) {
     }
 }
 
-static ferry_status parse_file(const char *path, const MappedFile *file, json_t **out,
+static ferry_status parse_file(const char *path, const MappedFile *file, size_t flags, json_t **out,
                                ferry_error *error) {
     const char *text = file->bytes ? (const char *)file->bytes : "";
     Buffer respelled = {0};
-    ferry_status status = json_parse(path, text, file->size, out, error);
+    ferry_status status = parse(path, text, file->size, flags, out, error);
     if (status != FERRY_BAD_FORMAT) return status;
     respell_numbers(text, file->size, &respelled);
     if (respelled.failed)
         status = error_memory(error, path, file->size);
     else if (respelled.length != file->size)
-        status = json_parse(path, respelled.bytes, respelled.length, out, error);
+        status = parse(path, respelled.bytes, respelled.length, flags, out, error);
     buffer_free(&respelled);
     return status;
 }
 
-ferry_status json_read_object(const char *path, json_t **out, ferry_error *error) {
+static ferry_status read_object(const char *path, size_t flags, json_t **out, ferry_error *error) {
     Arena scratch = {0};
     MappedFile file;
     ferry_status status = file_map(path, &scratch, &file, error);
     *out = NULL;
     if (status == FERRY_OK) {
-        status = parse_file(path, &file, out, error);
+        status = parse_file(path, &file, flags, out, error);
         file_unmap(&file);
     }
     if (status == FERRY_OK && !json_is_object(*out)) {
@@ -74,6 +79,14 @@ ferry_status json_read_object(const char *path, json_t **out, ferry_error *error
     }
     arena_free(&scratch);
     return status;
+}
+
+ferry_status json_read_object(const char *path, json_t **out, ferry_error *error) {
+    return read_object(path, 0, out, error);
+}
+
+ferry_status json_read_texts(const char *path, json_t **out, ferry_error *error) {
+    return read_object(path, JSON_DECODE_INT_AS_REAL, out, error);
 }
 
 const char *json_kind(const json_t *json) {
