@@ -103,12 +103,8 @@ static ferry_status add_patch_mask(Encoding *e, const int64_t *images, const fer
     if (!mask) memset(seen, 1, ferry_tensor_count(out));
     for (int64_t at = 0; mask && at < e->count * height * width; at++) {
         int64_t row = at / width % height / patch, column = at % width / patch;
-        size_t from = (size_t)(images[at / (height * width)] * height * width + at % (height * width));
-        double value;
-        dtype_convert(mask->dtype,
-                      (const unsigned char *)mask->data + from * ferry_dtype_size(mask->dtype),
-                      FERRY_F64, &value, 1);
-        if (value == 0 || row >= shape[1] || column >= shape[2]) continue;
+        int64_t from = images[at / (height * width)] * height * width + at % (height * width);
+        if (row >= shape[1] || column >= shape[2] || !merge_element(mask, from)) continue;
         seen[(at / (height * width) * shape[1] + row) * shape[2] + column] = 1;
     }
     return FERRY_OK;
@@ -150,8 +146,9 @@ static ferry_status add_audio(Encoding *e) {
     TRY(add_values(e, "input_features"));
     const ferry_tensor *values = ferry_tensors_find(e->inputs, "input_features");
     if (values->rank != 3) return invalid(e, e->medium->values, "[pieces, mels, frames]");
-    if (mask && (mask->rank != 2 || mask->dtype != FERRY_I64 || mask->shape[0] != e->count))
-        return invalid(e, e->medium->mask, "int64 [pieces, frames]");
+    if (mask &&
+        (mask->rank != 2 || ferry_dtype_is_float(mask->dtype) || mask->shape[0] != e->count))
+        return invalid(e, e->medium->mask, "integers [pieces, frames]");
     int64_t places = (values->shape[2] - 1) / 2 + 1;
     const int64_t shape[4] = {e->count, 1, places, places};
     int64_t *lengths = ARENA_ARRAY(&g->merge->arena, int64_t, (size_t)e->count + 1);
@@ -161,7 +158,7 @@ static ferry_status add_audio(Encoding *e) {
     for (int64_t i = 0; i < e->count; i++) {
         int64_t frames = mask ? 0 : values->shape[2];
         for (int64_t f = 0; mask && f < mask->shape[1]; f++)
-            frames += ((const int64_t *)mask->data)[i * mask->shape[1] + f] != 0;
+            frames += merge_element(mask, i * mask->shape[1] + f) != 0;
         int64_t length = frames > 0 ? (frames - 1) / 2 + 1 : 0;
         lengths[i] = length > 1 ? (length - 2) / 2 + 1 : 0;
         for (int64_t at = 0; at < places * places; at++)

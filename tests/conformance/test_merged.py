@@ -12,7 +12,7 @@ import support
 import transformers
 from make_merged import BEAMS, CASES, FIXTURES as TYPES, NEW_TOKENS, SEARCHED
 from safetensors.numpy import load_file, save_file
-from support import FIXTURES, ferry
+from support import FIXTURES, ferry, write_png, write_vision_model
 
 HERE = Path(__file__).parent
 SCRIPTS = [HERE / f"{name}.py" for name in ("make_merged", "make_multimodal", "checkpoints")]
@@ -96,6 +96,21 @@ def test_other_models_generate_what_the_eager_ones_do(name, target, cache, eager
         np.testing.assert_array_equal(found, expected["beams"])
 
 
+def test_a_picture_on_the_command_line_is_what_its_tensors_are(fixture, tmp_path):
+    model, picture, inputs = tmp_path / "model", tmp_path / "cat.png", tmp_path / "inputs.safetensors"
+    write_vision_model(fixture("llava"), model)
+    write_png(picture, 64, 48)
+    export(model, tmp_path / "export", "onnx", "growing")
+    options = ("--ids", "--max-new-tokens", str(NEW_TOKENS))
+    prompt = "<image> What is this?"
+    shown = ferry("generate", tmp_path / "export", prompt, "--image", picture, *options).stdout
+    ferry("preprocess", model, picture, "--prompt", prompt, "-o", inputs)
+    assert ferry("generate", tmp_path / "export", "--inputs", inputs, *options).stdout == shown
+    assert len(shown.split()) == NEW_TOKENS
+    alone = ferry("generate", tmp_path / "export", "What is this?", *options).stdout
+    assert len(alone.split()) == NEW_TOKENS and alone != shown
+
+
 def changed(**tensors):
     return lambda inputs: {name: value for name, value in {**inputs, **tensors}.items() if value is not None}
 
@@ -107,7 +122,7 @@ def changed(**tensors):
         ("llava", changed(input_features=np.zeros((1, 4, 4), np.float32)), "does not take this input"),
         ("qwen2_vl", changed(image_grid_thw=None), "image_grid_thw: expected int64"),
         ("qwen2_vl", changed(image_grid_thw=np.array([[1, 4, 4], [1, 4, 2]])), "the images have 24 patches, and pixel_values has 32"),
-        ("gemma3", changed(token_type_ids=np.zeros((2, 3), np.int64)), "of the shape of input_ids"),
+        ("gemma3", changed(token_type_ids=np.zeros((2, 3), np.int64)), "integers of the shape of input_ids"),
         ("idefics3", changed(pixel_values=np.zeros((2, 1, 3, 32, 32), np.float32)), "not empty"),
     ],
 )
