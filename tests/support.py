@@ -143,6 +143,31 @@ def write_png(path: Path, width: int, height: int) -> None:
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
 
 
+def write_vision_model(source: Path, directory: Path) -> None:
+    """A checkpoint with a tokenizer, which has a token for images, and a processor."""
+    directory.mkdir()
+    write_tokenizer(directory)
+    tokenizer = json.loads((directory / "tokenizer.json").read_text())
+    image = {**tokenizer["added_tokens"][0], "id": 257, "content": "<image>"}
+    tokenizer["added_tokens"].append(image)
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((source / "config.json").read_text())
+    config["image_token_index"] = 257
+    config["text_config"]["vocab_size"] = 258
+    (directory / "config.json").write_text(json.dumps(config))
+    weights = load_file(source / "model.safetensors")
+    for name in weights:
+        if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+            weights[name] = np.resize(weights[name], (258, weights[name].shape[1]))
+    save_file(weights, directory / "model.safetensors")
+    size = config["vision_config"]["image_size"]
+    image = {"image_processor_type": "CLIPImageProcessor", "size": size, "crop_size": size}
+    whole = {"processor_class": "LlavaProcessor", "patch_size": config["vision_config"]["patch_size"]}
+    whole |= {"image_processor": image, "num_additional_image_tokens": 1}
+    whole |= {"vision_feature_select_strategy": "default", "image_token": "<image>"}
+    (directory / "processor_config.json").write_text(json.dumps(whole))
+
+
 def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:
     """Every expected output is there, with its shape, and as close as the scale allows."""
     missing = sorted(set(expected) - set(actual))

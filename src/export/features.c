@@ -55,9 +55,21 @@ static ferry_status add_values(Encoding *e, const char *keyword) {
     return FERRY_OK;
 }
 
+/* The grids of the images, which must have as many patches as there are. */
 static ferry_status add_grids(Encoding *e, const char *keyword) {
     const ferry_tensor *grids = ferry_tensors_find(e->g->given, e->medium->grids);
-    if (!grids) return invalid(e, e->medium->grids, "the grids of the patches besides the patches");
+    if (!grids || grids->dtype != FERRY_I64 || grids->rank != 2 || grids->shape[1] != 3)
+        return invalid(e, e->medium->grids, "int64 [images, 3]: frames, rows and columns of patches");
+    int64_t patches = 0;
+    for (int64_t i = 0; i < grids->shape[0]; i++) {
+        const int64_t *grid = (const int64_t *)grids->data + 3 * i;
+        patches += grid[0] * grid[1] * grid[2];
+    }
+    if (patches != e->count) {
+        return error_set(e->g->error, FERRY_INVALID_ARGUMENT, e->medium->grids,
+                         "the images have %lld patches, and %s has %lld", (long long)patches,
+                         e->medium->values, (long long)e->count);
+    }
     return tensors_lend(e->inputs, keyword, grids, e->g->error);
 }
 
@@ -91,12 +103,8 @@ static ferry_status add_patch_mask(Encoding *e, const int64_t *images, const fer
     if (!mask) memset(seen, 1, ferry_tensor_count(out));
     for (int64_t at = 0; mask && at < e->count * height * width; at++) {
         int64_t row = at / width % height / patch, column = at % width / patch;
-        size_t from = (size_t)(images[at / (height * width)] * height * width + at % (height * width));
-        double value;
-        dtype_convert(mask->dtype,
-                      (const unsigned char *)mask->data + from * ferry_dtype_size(mask->dtype),
-                      FERRY_F64, &value, 1);
-        if (value == 0 || row >= shape[1] || column >= shape[2]) continue;
+        int64_t from = images[at / (height * width)] * height * width + at % (height * width);
+        if (row >= shape[1] || column >= shape[2] || !merge_element(mask, from)) continue;
         seen[(at / (height * width) * shape[1] + row) * shape[2] + column] = 1;
     }
     return FERRY_OK;
@@ -138,8 +146,9 @@ static ferry_status add_audio(Encoding *e) {
     TRY(add_values(e, "input_features"));
     const ferry_tensor *values = ferry_tensors_find(e->inputs, "input_features");
     if (values->rank != 3) return invalid(e, e->medium->values, "[pieces, mels, frames]");
-    if (mask && (mask->rank != 2 || mask->dtype != FERRY_I64 || mask->shape[0] != e->count))
-        return invalid(e, e->medium->mask, "int64 [pieces, frames]");
+    if (mask &&
+        (mask->rank != 2 || ferry_dtype_is_float(mask->dtype) || mask->shape[0] != e->count))
+        return invalid(e, e->medium->mask, "integers [pieces, frames]");
     int64_t places = (values->shape[2] - 1) / 2 + 1;
     const int64_t shape[4] = {e->count, 1, places, places};
     int64_t *lengths = ARENA_ARRAY(&g->merge->arena, int64_t, (size_t)e->count + 1);
@@ -149,7 +158,7 @@ static ferry_status add_audio(Encoding *e) {
     for (int64_t i = 0; i < e->count; i++) {
         int64_t frames = mask ? 0 : values->shape[2];
         for (int64_t f = 0; mask && f < mask->shape[1]; f++)
-            frames += ((const int64_t *)mask->data)[i * mask->shape[1] + f] != 0;
+            frames += merge_element(mask, i * mask->shape[1] + f) != 0;
         int64_t length = frames > 0 ? (frames - 1) / 2 + 1 : 0;
         lengths[i] = length > 1 ? (length - 2) / 2 + 1 : 0;
         for (int64_t at = 0; at < places * places; at++)

@@ -47,6 +47,14 @@ int64_t merge_integer(const Merge *merge, const char *part, const char *key, int
     return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
+int64_t merge_element(const ferry_tensor *tensor, int64_t i) {
+    int64_t value;
+    size_t size = ferry_dtype_size(tensor->dtype);
+    dtype_convert(tensor->dtype, (const unsigned char *)tensor->data + (size_t)i * size, FERRY_I64,
+                  &value, 1);
+    return value;
+}
+
 /* ---- opening ---- */
 
 static ferry_status read_config(Generator *g, Merge *merge) {
@@ -165,18 +173,19 @@ static ferry_status find_blocks(Generator *g) {
     BlockRule rule = g->merge->rule->blocks;
     const ferry_tensor *types = ferry_tensors_find(g->given, "token_type_ids");
     if (rule == BLOCKS_NONE || !types) return FERRY_OK;
-    if (types->dtype != FERRY_I64 || types->rank != 2 || types->shape[0] != g->feed.batch / merge_beams(g) ||
+    if (ferry_dtype_is_float(types->dtype) || types->rank != 2 || types->shape[0] != g->feed.batch / merge_beams(g) ||
         types->shape[1] != g->prompt) {
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "token_type_ids",
-                         "expected int64 of the shape of input_ids");
+                         "expected integers of the shape of input_ids");
     }
     int64_t *blocks = ARENA_ARRAY(&g->arena, int64_t, (size_t)(g->feed.batch * g->limit));
     if (!blocks) return error_memory(g->error, "blocks", 0);
     for (int64_t row = 0; row < g->feed.batch; row++) {
-        const int64_t *type = (const int64_t *)types->data + row / merge_beams(g) * g->prompt;
+        int64_t first = row / merge_beams(g) * g->prompt;
         int64_t block = 0;
         for (int64_t slot = 0; slot < g->limit; slot++) {
-            bool inside = slot < g->prompt && type[slot] == (rule == BLOCKS_IMAGES);
+            bool inside = slot < g->prompt &&
+                          merge_element(types, first + slot) == (rule == BLOCKS_IMAGES);
             bool before = slot > 0 && blocks[row * g->limit + slot - 1] >= 0;
             if (inside && !before && rule == BLOCKS_IMAGES) block++;
             blocks[row * g->limit + slot] = inside ? block : -1;

@@ -76,6 +76,9 @@ static inline int64_t merge_beams(const Generator *g) {
 /* An integer of the configuration, in the object `part` (NULL: in the whole). */
 int64_t merge_integer(const Merge *merge, const char *part, const char *key, int64_t otherwise);
 
+/* Element `i` of a tensor of integers or truth values. */
+int64_t merge_element(const ferry_tensor *tensor, int64_t i);
+
 /* features.c: encode what is given, into merge->features. */
 ferry_status features_encode(Generator *g);
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_png, write_tokenizer
+from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_png, write_tokenizer, write_vision_model
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -23,15 +23,6 @@ def blocks(language: str, first: str) -> list:
             if re.search(rf"(?m)^{first}", match):
                 found.append(pytest.param(match, id=f"{page.stem}-{i + 1}"))
     return found
-
-
-def write_vision_model(directory):
-    """What ferry preprocess reads of a checkpoint."""
-    directory.mkdir()
-    write_tokenizer(directory)
-    image = {"image_processor_type": "CLIPImageProcessor", "size": 28, "crop_size": 28}
-    whole = {"processor_class": "LlavaProcessor", "patch_size": 14, "image_processor": image}
-    (directory / "processor_config.json").write_text(json.dumps(whole))
 
 
 def write_chat_model(source: Path, directory: Path) -> None:
@@ -57,7 +48,7 @@ def workspace(fixture, export, tmp_path):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
     write_tokenizer(tmp_path / "my-model")
     (tmp_path / "my-model/chat_template.jinja").write_text("{% for m in messages %}<s>{{ m.content }}{% endfor %}")
-    write_vision_model(tmp_path / "my-vlm")
+    write_vision_model(fixture("llava"), tmp_path / "my-vlm")
     write_png(tmp_path / "cat.png", 64, 48)
     write_chat_model(fixture("llama"), tmp_path / "my-chat-model")
     ids, mask = np.array([[0, 0, 9, 8], [7, 6, 5, 4]]), np.array([[0, 0, 1, 1], [1, 1, 1, 1]])
