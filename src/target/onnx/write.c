@@ -273,6 +273,7 @@ static void onnx_free(Onnx *o) {
     VEC_FREE(&o->domains);
     map_free(&o->constants);
     map_free(&o->sizes);
+    map_free(&o->pairs);
     arena_free(&o->arena);
 }
 
