@@ -1,29 +1,34 @@
-"""Time two OpenVINO models beside each other: openvino_speed.py decode|prefill OURS.xml PEER.xml
+"""Time OpenVINO models beside each other: openvino_speed.py decode|prefill LENGTH NAME=FILE.xml ...
 
-decode: one token, with a cache of 1024. prefill: 128 tokens, without a cache. Both models compute in
-float32 and take turns; prints the median milliseconds of five as JSON, {"ours": .., "peer": ..}.
+decode: one token, with a cache of LENGTH entries. prefill: LENGTH tokens, without a cache. All models compute in
+float32 with a cache in float32 on two threads and take turns; prints the milliseconds of every run as JSON,
+{NAME: [..], ..}.
 """
 
 import json
-import statistics
 import sys
 import time
 
 import numpy
 import openvino
 
-CONTEXT, PROMPT, ROUNDS = 1024, 128, 5
+THREADS, ROUNDS = 2, 7
 
 
 class Runner:
     def __init__(self, path):
         core = openvino.Core()
-        precision = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "PERFORMANCE_HINT": "LATENCY"}
-        self.model = core.compile_model(core.read_model(path), "CPU", precision)
+        properties = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "KV_CACHE_PRECISION": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": THREADS,
+        }
+        self.model = core.compile_model(core.read_model(path), "CPU", properties)
         self.request = self.model.create_infer_request()
 
     def run(self, length, past):
-        """`length` tokens after `past`; returns seconds."""
+        """`length` tokens after `past`; returns milliseconds."""
         feeds = {
             "input_ids": numpy.full((1, length), 7, numpy.int64),
             "attention_mask": numpy.ones((1, past + length), numpy.int64),
@@ -33,7 +38,7 @@ class Runner:
         names = [port.any_name for port in self.model.inputs]
         start = time.perf_counter()
         self.request.infer({name: feeds[name] for name in names})
-        return time.perf_counter() - start
+        return (time.perf_counter() - start) * 1000
 
     def fill(self, context):
         """A cache as if `context` tokens had been read: [batch, heads, context, size]."""
@@ -45,13 +50,21 @@ class Runner:
             state.state = openvino.Tensor(generator.standard_normal(shape, dtype=numpy.float32))
 
 
-kind, *paths = sys.argv[1:]
-runners = [Runner(path) for path in paths]
+kind, length, *models = sys.argv[1:]
+length = int(length)
+runners = {}
+for model in models:
+    name, path = model.split("=", 1)
+    runners[name] = Runner(path)
 if kind == "decode":
-    for runner in runners:
-        runner.fill(CONTEXT)
-    runs = [[runner.run(1, CONTEXT + i) for runner in runners] for i in range(ROUNDS + 1)]
+    for runner in runners.values():
+        runner.fill(length)
+    runs = [[runner.run(1, length + i) for runner in runners.values()] for i in range(ROUNDS + 1)]
 else:
-    runs = [[runner.run(PROMPT, 0) for runner in runners] for _ in range(ROUNDS + 1)]
-ours, peer = (statistics.median(column) * 1000 for column in zip(*runs[1:]))
-print(json.dumps({"ours": ours, "peer": peer}))
+    # Whatever else a model keeps, every run starts anew.
+    runs = []
+    for _ in range(ROUNDS + 1):
+        runs.append([runner.run(length, 0) for runner in runners.values()])
+        for runner in runners.values():
+            runner.request.reset_state()
+print(json.dumps(dict(zip(runners, zip(*runs[1:])))))

@@ -103,6 +103,17 @@ class Bench:
             run(sys.executable, HERE / "transformers_export.py", checkpoint, directory, *options)
         return directory
 
+    def tool(self, name, checkpoint, made, *command):
+        """An export by a tool in a virtual environment of its own (README.md); None where it is not installed."""
+        program = self.work / name / "bin" / command[0]
+        directory = self.work / "peers" / f"{checkpoint.name}-{name}-{made.split('.')[0]}"
+        if not (directory / made).exists():
+            if not program.exists():
+                return None
+            arguments = [program, *command[1:]]
+            run(*[{"IN": checkpoint, "OUT": directory}.get(part, part) for part in arguments])
+        return directory / made
+
     def link(self, checkpoint):
         return run(self.ferry, "export", "-q", checkpoint, "-o", checkpoint, "--weights", "link")
 
@@ -153,6 +164,14 @@ def measure_python(bench, target="onnx"):
     return Result("python", words, peer.cpu / own, 200, ">=")
 
 
+def script(name, *arguments, python=sys.executable):
+    """What a script beside this one prints, as JSON."""
+    done = subprocess.run([python, HERE / name, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def measure_speed(bench, runtime, stage, target):
     """How fast a runtime executes what ferry makes of the program that Transformers traces, and what
     Transformers makes of it itself."""
@@ -160,26 +179,154 @@ def measure_speed(bench, runtime, stage, target):
     traced = bench.peer(checkpoint, "--to", "dynamo", "--generation")
     peer = bench.peer(checkpoint, "--to", runtime, "--generation")
     bench.export(traced / f"{stage}.pt2", "--to", runtime)
-    command = [sys.executable, HERE / f"{runtime}_speed.py", stage]
     if runtime == "openvino":
-        command += [bench.out / "openvino_model.xml", peer / f"openvino_{stage}.xml"]
+        models = {"ours": bench.out / "openvino_model.xml", "peer": peer / f"openvino_{stage}.xml"}
+        length = 1024 if stage == "decode" else 128
+        runs = script("openvino_speed.py", stage, length, *(f"{name}={path}" for name, path in models.items()))
+        times = {name: statistics.median(column) for name, column in runs.items()}
     else:
-        command += [bench.out, peer / f"{stage}.pte"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    times = json.loads(done.stdout)
+        times = script(f"{runtime}_speed.py", stage, bench.out, peer / f"{stage}.pte")
     tokens = f", {times['tokens']} tokens" if "tokens" in times else ""
     words = f"{stage} in {runtime}{tokens}: export of Transformers {times['peer']:.0f} ms, ferry's {times['ours']:.0f} ms"
     return Result(stage, words, times["peer"] / times["ours"], target, ">=")
 
 
-def measure_tokenize(bench):
-    """Encoding, beside the tokenizers package."""
-    done = subprocess.run([sys.executable, HERE / "tokenize_speed.py", bench.ferry], capture_output=True, text=True)
+# ---- generation ----
+
+CONTEXTS = (128, 1024)
+
+
+def optimum(bench, checkpoint, target):
+    """What optimum-cli exports."""
+    made = {"onnx": "model.onnx", "openvino": "openvino_model.xml"}[target]
+    options = ["--task", "text-generation-with-past"]
+    options += ["--weight-format", "fp32"] if target == "openvino" else []
+    return bench.tool("optimum", checkpoint, made, "optimum-cli", "export", target, "-m", "IN", *options, "OUT")
+
+
+def genai(bench, checkpoint):
+    """What the model builder of onnxruntime-genai makes, which wants a tokenizer."""
+    given = bench.work / "with-tokenizer"
+    given.mkdir(exist_ok=True)
+    for path in checkpoint.iterdir():
+        if not (given / path.name).exists():
+            (given / path.name).symlink_to(path)
+    model = {"type": "BPE", "vocab": {"a": 0}, "merges": []}
+    (given / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    (given / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "a"}')
+    builder = ["python", "-m", "onnxruntime_genai.models.builder", "-p", "fp32", "-e", "cpu", "-c", bench.work / "cache"]
+    return bench.tool("genai", checkpoint, "model.onnx", *builder, "-m", "", "-i", given, "-o", "OUT")
+
+
+def compare_steps(name, speed, models):
+    """Each of `models` beside "ours": times of a step after contexts, of which "peer" makes the ratio."""
+    ratios, words = [], []
+    for context in CONTEXTS:
+        times = speed(context, [f"{model}={path}" for model, path in models.items() if path])
+        ratio = {
+            model: statistics.median(other / own for other, own in zip(column, times["ours"]))
+            for model, column in times.items()
+            if model != "ours"
+        }
+        ratios.append(ratio["peer"])
+        own = f"{statistics.median(times['ours']):.1f} ms"
+        words.append(f"context {context}: {own}; " + ", ".join(f"{model} {r:.2f}x" for model, r in ratio.items()))
+    return Result(name, " | ".join(words), min(ratios), 1.0, ">=")
+
+
+def measure_step_onnx(bench):
+    checkpoint = bench.checkpoint("llama-135m")
+    peer = bench.peer(checkpoint, "--to", "onnx", "--generation")
+    bench.export(checkpoint, "--generation")
+    models = {
+        "ours": bench.out / "decode.onnx",
+        "peer": peer / "decode.onnx",
+        "optimum": optimum(bench, checkpoint, "onnx"),
+        "genai": genai(bench, checkpoint),
+        f"genai, one buffer@{STATIC}": genai(bench, checkpoint),
+    }
+    return compare_steps("step", lambda c, m: script("onnxruntime_speed.py", c, *m), models)
+
+
+STATIC = 2048  # entries of a cache of fixed size; transformers_export.py has the same
+
+
+def measure_step_static(bench):
+    checkpoint = bench.checkpoint("llama-135m")
+    peer = bench.peer(checkpoint, "--to", "onnx", "--generation", "--static")
+    bench.export(checkpoint, "--generation", "--multi-token-decode", "--static-cache", STATIC)
+    models = {f"ours@{STATIC}": bench.out / "decode.onnx", f"peer@{STATIC}": peer / "decode.onnx"}
+    return compare_steps("static", lambda c, m: script("onnxruntime_speed.py", c, *m), models)
+
+
+def measure_step_openvino(bench):
+    checkpoint = bench.checkpoint("llama-135m")
+    peer = bench.peer(checkpoint, "--to", "openvino", "--generation")
+    bench.export(checkpoint, "--generation", "--to", "openvino")
+    models = {
+        "ours": bench.out / "openvino_decode.xml",
+        "peer": peer / "openvino_decode.xml",
+        "optimum": optimum(bench, checkpoint, "openvino"),
+    }
+    return compare_steps("step", lambda c, m: script("openvino_speed.py", "decode", c, *m), models)
+
+
+def own_loop(bench, runtime, prompt, count):
+    """`ferry generate`: the tokens/s that it tells, and the seconds of the whole process."""
+    import numpy
+    from safetensors.numpy import save_file
+
+    inputs, sequences = bench.work / "prompt.safetensors", bench.work / "sequences.safetensors"
+    save_file({"input_ids": numpy.load(prompt)[None]}, inputs)
+    command = [bench.ferry, "generate", bench.out, "-i", inputs, "-o", sequences, "-n", str(count)]
+    command += ["--stats", "--threads", "2", "--runtime", runtime]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    start = time.perf_counter()
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, "PATH": path})
+    wall = time.perf_counter() - start
     if done.returncode:
         sys.exit(done.stderr)
-    ratios = {name: times["package"] / times["ours"] for name, times in json.loads(done.stdout).items()}
+    rates = [line.split()[-2] for line in done.stderr.splitlines() if line.startswith("decode")]
+    return float(rates[0]) if rates else 0, wall
+
+
+def other_loop(kind, directory, prompt, count, python=sys.executable):
+    """The same by generation_loop.py."""
+    start = time.perf_counter()
+    rate = script("generation_loop.py", kind, directory, prompt, count, python=python)
+    return rate, time.perf_counter() - start
+
+
+def measure_generate(bench, runtime, target):
+    """From a prompt to tokens, each by a process of its own."""
+    import numpy
+
+    checkpoint, prompt, count = bench.checkpoint("llama-135m"), bench.work / "prompt.npy", 64
+    numpy.save(prompt, numpy.random.default_rng(0).integers(4, 49152, CONTEXTS[0]))
+    peer = bench.peer(checkpoint, "--to", target, "--generation")
+    # OpenVINO's decode keeps its cache: it takes the prompt, too.
+    bench.export(checkpoint, "--generation", "--to", target, *(["--multi-token-decode"] if target == "openvino" else []))
+    loops = {
+        "ferry": lambda n: own_loop(bench, runtime, prompt, n),
+        "Python": lambda n: other_loop(runtime, peer, prompt, n),
+    }
+    built = genai(bench, checkpoint) if target == "onnx" else None
+    if built:
+        python = bench.work / "genai/bin/python"
+        loops["genai"] = lambda n: other_loop("genai", built.parent, prompt, n, python)
+    rates = interleaved(3, *(lambda loop=loop: loop(count)[0] for loop in loops.values()))
+    walls = interleaved(3, *(lambda loop=loop: loop(1)[1] for loop in loops.values()))
+    words = "; ".join(
+        f"{name} {statistics.median(rate):.1f} tokens/s, first after {statistics.median(wall):.1f} s"
+        for name, rate, wall in zip(loops, rates, walls)
+    )
+    return Result("generate", words, statistics.median(a / b for a, b in zip(rates[0], rates[1])), 1.0, ">=")
+
+
+def measure_tokenize(bench):
+    """Encoding, beside the tokenizers package."""
+    measured = script("tokenize_speed.py", bench.ferry)
+    ratios = {name: times["package"] / times["ours"] for name, times in measured.items()}
     words = "tokenizers / ferry: " + ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
     return Result("tokenize", words, min(ratios.values()), 1.0, ">=")
 
@@ -294,6 +441,11 @@ MEASURES = {
     "executorch-size": measure_size,
     "executorch-decode": lambda bench: measure_speed(bench, "executorch", "decode", 1.0),
     "executorch-prefill": lambda bench: measure_speed(bench, "executorch", "prefill", 1.0),
+    "onnx-step": measure_step_onnx,
+    "onnx-step-static": measure_step_static,
+    "onnx-generate": lambda bench: measure_generate(bench, "onnxruntime", "onnx"),
+    "openvino-step": measure_step_openvino,
+    "openvino-generate": lambda bench: measure_generate(bench, "openvino", "openvino"),
     "tokenize": measure_tokenize,
 }
 

@@ -1,8 +1,9 @@
 """Export a checkpoint with an exporter of Transformers.
 
-    transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo|executorch] [--generation]
+    transformers_export.py CHECKPOINT DIRECTORY [--to onnx|openvino|dynamo|executorch] [--generation] [--static]
 
-Shapes are dynamic. With --generation the model is split into prefill and decode. The exporter to ExecuTorch bounds
+Shapes are dynamic. With --generation the model is split into prefill and decode, with --static as well decode
+takes any number of tokens and a cache of fixed size, as the documentation of the exporters has it for loops. The exporter to ExecuTorch bounds
 sizes by four times those of the sample, which is long enough there for what executorch_speed.py runs.
 """
 
@@ -17,6 +18,7 @@ parser.add_argument("checkpoint")
 parser.add_argument("directory")
 parser.add_argument("--to", choices=["onnx", "openvino", "dynamo", "executorch"], default="onnx")
 parser.add_argument("--generation", action="store_true")
+parser.add_argument("--static", action="store_true")
 args = parser.parse_args()
 
 config = transformers.AutoConfig.from_pretrained(args.checkpoint)
@@ -29,4 +31,8 @@ name = {"onnx": "Onnx", "openvino": "OpenVINO", "dynamo": "Dynamo", "executorch"
 exporter = getattr(exporters, f"{name}Exporter")()
 options = getattr(exporters, f"{name}Config")(dynamic=True)
 export = exporter.export_for_generation if args.generation else exporter.export
-export(model, inputs, config=options).save_pretrained(args.directory)
+loop = {}
+if args.static:
+    generation = transformers.GenerationConfig(cache_implementation="static", max_cache_len=2048)
+    loop = {"generation_config": generation, "multi_token_decode": True}
+export(model, inputs, config=options, **loop).save_pretrained(args.directory)

@@ -16,7 +16,7 @@ struct Step {
     size_t input_count;
     Carry *pairs;
     size_t pair_count;
-    ferry_tensors *held; /* by the names of inputs, where the runner does not carry */
+    ferry_tensors *held; /* by keyword, where the runner does not carry */
 };
 
 /* ---- opening ---- */
@@ -111,7 +111,8 @@ ferry_exported *step_component(const Step *step) {
 
 static const Carry *pair_of_output(const Step *step, const char *name) {
     for (size_t i = 0; i < step->pair_count; i++) {
-        if (strcmp(step->pairs[i].output, name) == 0) return &step->pairs[i];
+        if (strcmp(port_keyword(step->pairs[i].output), port_keyword(name)) == 0)
+            return &step->pairs[i];
     }
     return NULL;
 }
@@ -138,7 +139,7 @@ static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
     for (size_t i = 0; i < count; i++) {
         const char *name = step->runner->input_name(step->component, i);
         const ferry_tensor *tensor = ferry_tensors_find(given, port_keyword(name));
-        if (!tensor && step->held) tensor = ferry_tensors_find(step->held, name);
+        if (!tensor && step->held) tensor = ferry_tensors_find(step->held, port_keyword(name));
         if (!tensor) continue;
         const StepPort *port = step_find(step, port_keyword(name));
         if (is_other_float(port, tensor))
@@ -149,15 +150,15 @@ static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
     return FERRY_OK;
 }
 
-/* Split what came out: carried outputs are held under the names of their inputs, the others are the caller's
- * under their keywords. `from` stays their owner. */
+/* Split what came out, by keyword: carried outputs are held, the others are the caller's. `from` stays their
+ * owner. */
 static ferry_status split_outputs(const Step *step, const ferry_tensors *from, ferry_tensors *held,
                                   ferry_tensors *outputs, ferry_error *error) {
     for (size_t i = 0; i < ferry_tensors_count(from); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(from, i);
         const Carry *pair = pair_of_output(step, tensor->name);
         if (pair && !step->runner->carry)
-            TRY(tensors_lend(held, pair->input, tensor, error));
+            TRY(tensors_lend(held, port_keyword(pair->input), tensor, error));
         else if (!pair)
             TRY(tensors_lend(outputs, port_keyword(tensor->name), tensor, error));
     }

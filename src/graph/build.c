@@ -299,6 +299,15 @@ Value *build_rotary(Builder *b, Value *x, Value *cos, Value *sin, bool interleav
                      arg_bool(interleaved));
 }
 
+Value *build_spread(Builder *b, Value *x, bool interleaved) {
+    if (!interleaved) return build_cat(b, (Value *const[]){x, x}, 2, -1);
+    const Sym *size[FERRY_MAX_RANK];
+    for (uint32_t d = 0; d < x->rank; d++) size[d] = build_dim(b, x, (int)d);
+    size[x->rank - 1] = build_const(b, -1);
+    Value *column = build_unsqueeze(b, x, -1);
+    return build_view(b, build_cat(b, (Value *const[]){column, column}, 2, -1), size, x->rank);
+}
+
 /* ---- signature ---- */
 
 Value *build_input(Builder *b, const char *name, ferry_dtype dtype, uint32_t rank,

@@ -146,6 +146,9 @@ Value *build_attention(Builder *b, Value *query, Value *key, Value *value, Value
  * first r features are rotated: by halves (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), or by
  * neighbouring pairs when `interleaved`. */
 Value *build_rotary(Builder *b, Value *x, Value *cos, Value *sin, bool interleaved);
+/* [.., n] -> [.., 2n], from a number for each pair of features to one for each feature: the list twice, or every
+ * number twice when `interleaved`. */
+Value *build_spread(Builder *b, Value *x, bool interleaved);
 
 /* ---- signature ---- */
 

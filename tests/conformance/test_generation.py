@@ -87,6 +87,14 @@ def test_an_export_generates_what_the_eager_model_generates(model_type, target, 
         np.testing.assert_array_equal(found, expected["greedy"], err_msg=f"in chunks of {chunk}")
 
 
+@pytest.mark.parametrize("cache", ["growing", "static"])
+def test_an_onnx_export_generates_in_the_built_in_runtime_too(cache, eager, tmp_path):
+    expected = load_file(eager / "llama.safetensors")
+    inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
+    directory = export(FIXTURES / "llama", tmp_path, "--generation", *CACHES[cache])
+    np.testing.assert_array_equal(generate(directory, inputs, "reference"), expected["greedy"])
+
+
 @pytest.mark.parametrize("model_type, target", TRACED_CASES)
 def test_a_traced_decode_step_generates_what_the_eager_model_generates(model_type, target, eager, tmp_path):
     expected = load_file(eager / f"{model_type}.safetensors")

@@ -403,16 +403,6 @@ static Value *frequencies(Model *m, const RopeParameters *rope, Value *positions
         m->config_path, rope->type);
 }
 
-/* [.., r/2] -> [.., r]: the whole list twice, or every element twice. */
-static Value *spread(Model *m, Value *angles, bool interleaved) {
-    if (!interleaved) return build_cat(&m->b, (Value *const[]){angles, angles}, 2, -1);
-    Value *column = build_unsqueeze(&m->b, angles, -1);
-    Value *pairs = build_cat(&m->b, (Value *const[]){column, column}, 2, -1);
-    const Sym *size[3] = {build_dim(&m->b, angles, 0), build_dim(&m->b, angles, 1),
-                          build_const(&m->b, -1)};
-    return build_view(&m->b, pairs, size, 3);
-}
-
 static Value *finish(Model *m, Op op, Value *angles, double attention, ferry_dtype dtype) {
     Value *result = build_unary(&m->b, op, angles);
     if (attention != 1) result = build_scalar(&m->b, OP_MUL_SCALAR, result, attention);
@@ -435,7 +425,7 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
             ? rotary_places(m, spec, json_object_get(rope.object, "mrope_section"), rope.pairs,
                             positions)
             : build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
-    Value *angles = spread(m, build_mul(&m->b, steps, inv_freq), spec->interleaved);
+    Value *angles = build_spread(&m->b, build_mul(&m->b, steps, inv_freq), spec->interleaved);
     Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
                      .sin = finish(m, OP_SIN, angles, attention, dtype),
                      .interleaved = spec->interleaved,

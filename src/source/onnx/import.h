@@ -298,6 +298,7 @@ void read_matmul(Import *im, const OnnxNode *node);
 void read_norm(Import *im, const OnnxNode *node);
 void read_product(Import *im, const OnnxNode *node);
 void read_reduce(Import *im, const OnnxNode *node);
+void read_rotary(Import *im, const OnnxNode *node);
 void read_softmax(Import *im, const OnnxNode *node);
 /* read_vision.c */
 void read_batch_norm(Import *im, const OnnxNode *node);

@@ -67,6 +67,47 @@ void read_norm(Import *im, const OnnxNode *node) {
     }
 }
 
+/* The cosines or sines of the pairs, [batch, length, pairs] or by position [positions, pairs], as
+ * [batch, 1, length, 2 pairs]. */
+static Value *read_table(Import *im, const OnnxNode *node, uint32_t i, Value *positions) {
+    Builder *b = &im->b;
+    Value *table = import_tensor(im, node, i);
+    if (!import_ok(im)) return table;
+    if (table->rank != (positions ? 2 : 3)) {
+        import_bad(im, "expected a table of rank %d for input %u, found %u", positions ? 2 : 3, i,
+                   table->rank);
+        return table;
+    }
+    if (positions) table = build_embedding(b, table, positions);
+    return build_unsqueeze(b, build_spread(b, table, import_int(im, node, "interleaved", 0) != 0), 1);
+}
+
+void read_rotary(Import *im, const OnnxNode *node) {
+    Builder *b = &im->b;
+    Value *x = import_tensor(im, node, 0), *positions = import_tensor(im, node, 3);
+    Value *cosine = read_table(im, node, 1, positions), *sine = read_table(im, node, 2, positions);
+    int64_t heads = import_int(im, node, "num_heads", 0);
+    int64_t width = import_int(im, node, "rotary_embedding_dim", 0);
+    if (!import_ok(im)) return;
+    const Value *whole = x;
+    if (x->rank == 3 && heads > 0) {
+        const Sym *shape[] = {x->shape[0], x->shape[1], build_const(b, heads), build_const(b, -1)};
+        x = build_transpose(b, build_view(b, x, shape, 4), 1, 2);
+    }
+    if (x->rank != 4) {
+        import_bad(im, "expected a tensor of rank 4, or of rank 3 and num_heads, found rank %u", x->rank);
+        return;
+    }
+    const Sym *rotated = build_dim(b, cosine, -1);
+    if (!sym_is_const(rotated) || (width ? !sym_is_value(rotated, width) : rotated != x->shape[3])) {
+        import_bad(im, "cos and sin do not have half as many columns as features are rotated");
+        return;
+    }
+    x = build_rotary(b, x, cosine, sine, import_int(im, node, "interleaved", 0) != 0);
+    if (whole->rank == 3) x = build_view(b, build_transpose(b, x, 1, 2), whole->shape, 3);
+    import_give(im, node, 0, x);
+}
+
 void read_softmax(Import *im, const OnnxNode *node) {
     Value *x = import_tensor(im, node, 0);
     uint32_t axis;

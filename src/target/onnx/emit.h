@@ -22,6 +22,7 @@ struct ferry_onnx {
     Buffer nodes, initializers, value_info;
     Map constants;                 /* bytes and type of an inline constant -> its name */
     Map sizes;                     /* Sym -> name of its int64[1] value */
+    Map pairs;                     /* of lower_rotary.c */
     VEC(OnnxDomain) domains;       /* of operators, besides ONNX's own */
     const MappedFile *linked_file; /* that the last linked weight is in, */
     const char *linked_path;       /* and its path from the model */

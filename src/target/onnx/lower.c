@@ -98,6 +98,7 @@ static const OnnxLowering lowerings[OP_COUNT] = {
     [OP_GROUPED_MM] = {lower_grouped_mm, "MatMul", 0},
     [OP_LAYER_NORM] = {lower_norm, "LayerNormalization", 0},
     [OP_RMS_NORM] = {lower_norm, "RMSNormalization", 23},
+    [OP_ROTARY_EMBEDDING] = {lower_rotary, "RotaryEmbedding", 23},
     [OP_CONVOLUTION] = {lower_convolution, "Conv", 0},
     [OP_MAX_POOL] = {lower_pool, "MaxPool", 0},
     [OP_AVG_POOL] = {lower_pool, "AveragePool", 0},
@@ -110,6 +111,11 @@ static const OnnxLowering lowerings[OP_COUNT] = {
     [OP_UPSAMPLE_BICUBIC] = {lower_upsample, "cubic", 0},
     [OP_UPSAMPLE_BICUBIC_AA] = {lower_upsample, "cubic", 0},
     [OP_GRID_SAMPLER] = {lower_grid_sampler, "GridSample", 0},
+};
+
+/* What a row takes, where that is not every node; the others are decomposed. */
+static bool (*const conditions[OP_COUNT])(const Node *node) = {
+    [OP_ROTARY_EMBEDDING] = takes_rotary,
 };
 
 void onnx_register(Registry *registry) {
@@ -136,15 +142,20 @@ const char *lower_cast(Onnx *o, const char *name, const Value *like, ferry_dtype
     return onnx_helper(o, "Cast", &name, 1, &to, 1, dtype, like->rank, like->shape);
 }
 
-bool onnx_accepts(const Onnx *o, const Node *node) {
+static bool is_known(const Onnx *o, const Node *node) {
     const OnnxLowering *lowering = o->lowerings[node->op];
     return lowering && o->options->opset >= lowering->since;
+}
+
+bool onnx_accepts(const Onnx *o, const Node *node) {
+    bool built_in = o->lowerings[node->op] == &lowerings[node->op];
+    return is_known(o, node) && !(built_in && conditions[node->op] && !conditions[node->op](node));
 }
 
 void onnx_lower(Onnx *o, const Node *node) {
     o->node = node;
     o->counter = 0;
-    if (!onnx_accepts(o, node)) {
+    if (!is_known(o, node)) {
         onnx_fail(o, FERRY_INTERNAL, "%s was not legalized for ONNX", op_name(node->op));
         return;
     }

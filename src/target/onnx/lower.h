@@ -93,6 +93,11 @@ void lower_unary(Onnx *o, const Node *node);
 void lower_view(Onnx *o, const Node *node);
 void lower_where(Onnx *o, const Node *node);
 
+/* lower_rotary.c; whether those of a pair of features are the same is read off their making, which folding may
+ * hide later. */
+bool takes_rotary(const Node *node);
+void lower_rotary(Onnx *o, const Node *node);
+
 /* lower_vision.c */
 void lower_batch_norm(Onnx *o, const Node *node);
 void lower_convolution(Onnx *o, const Node *node);
