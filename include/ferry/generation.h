@@ -71,6 +71,11 @@ typedef struct ferry_generate_config {
     const int64_t *decoder_prompt;
     size_t decoder_prompt_count;
 
+    /* Whisper, before ferry_generate_config_load: the language that is spoken, such as "en", the default, and
+     * whether it is to be translated into English. */
+    const char *language;
+    bool translate;
+
     int64_t chunk; /* prompts go into a multi-token decode this many tokens at a time; 0: whole */
 
     ferry_run_config run; /* where */

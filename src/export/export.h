@@ -88,6 +88,7 @@ typedef struct Save Save;
 struct ExportTarget {
     const char *name;             /* "onnx" */
     const char *prefix, *suffix;  /* of a component's file: "openvino_" "model" ".xml" */
+    bool keeps_caches;  /* its programs can, from run to run */
     bool keeps_weights; /* those of a program that stays one remain what they were to it */
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);

@@ -10,7 +10,7 @@ static const char ENCODED[] = "encoder_outputs.last_hidden_state";
 
 /* ---- components ---- */
 
-static ferry_status open_step(Generator *g, const char *name, Step **out) {
+ferry_status generator_open_step(Generator *g, const char *name, Step **out) {
     for (size_t i = 0; i < ferry_exported_component_count(g->exported); i++) {
         ferry_exported *component = ferry_exported_component_at(g->exported, i);
         if (strcmp(ferry_exported_name(component), name) != 0) continue;
@@ -35,9 +35,11 @@ static bool needs_prefill(const Step *step) {
 
 ferry_status generator_open(Generator *g) {
     Step *whole = NULL;
-    TRY(open_step(g, "encoder", &g->encoder));
-    TRY(open_step(g, "decode", &g->decode));
-    TRY(open_step(g, "model", &whole));
+    TRY(merge_open(g));
+    if (g->merge && g->decode) return FERRY_OK;
+    TRY(generator_open_step(g, "encoder", &g->encoder));
+    TRY(generator_open_step(g, "decode", &g->decode));
+    TRY(generator_open_step(g, "model", &whole));
     if (whole && !g->decode && step_takes_cache(whole))
         g->decode = whole;
     else if (whole) {
@@ -48,10 +50,10 @@ ferry_status generator_open(Generator *g) {
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
         bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
-        if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
+        if (start && !g->prefill) TRY(generator_open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
-    if (first && ids_of(first)) return FERRY_OK;
+    if (first && (g->merge || ids_of(first))) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
                      "the export has no component that takes tokens and a cache: export the model "
                      "with --generation");
@@ -116,6 +118,7 @@ static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const fe
     for (size_t i = 0; g->feed.vocabulary && i < ferry_tensor_count(ids); i++) {
         int64_t token = ((const int64_t *)ids->data)[i];
         if (token >= 0 && token < g->feed.vocabulary) continue;
+        if (g->merge && merge_stands_for_media(g, token)) continue;
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
                          "token %lld is outside the model's vocabulary of %lld: the tokenizer and "
                          "the model do not belong together",
@@ -255,5 +258,6 @@ static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
 
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs) {
     TRY(take_given(g, inputs));
-    return take_prompt(g, inputs);
+    TRY(take_prompt(g, inputs));
+    return g->merge ? merge_take(g) : FERRY_OK;
 }

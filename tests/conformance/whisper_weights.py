@@ -24,7 +24,12 @@ NAMES = {
     "linear_0": "q_proj k_proj v_proj",
     "linear_1": "out_proj",
 }
-CROSS = {"layer_norm": "encoder_attn_layer_norm", "linear_0": "q_proj", "linear_1": "k_proj v_proj", "linear_2": "out_proj"}
+CROSS = {
+    "layer_norm": "encoder_attn_layer_norm",
+    "linear_0": "q_proj",
+    "linear_1": "k_proj v_proj",
+    "linear_2": "out_proj",
+}
 FORWARD = {"layer_norm": "final_layer_norm", "linear_0": "fc1", "linear_1": "fc2"}
 PARTS = {"self_attention": ("self_attn", NAMES), "attention": ("encoder_attn", CROSS), "ffn": ("", FORWARD)}
 ENDINGS = {"gamma": "weight", "beta": "bias"}

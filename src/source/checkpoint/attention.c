@@ -182,7 +182,8 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);
-        type = head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
+        type = m->output_class           ? m->output_class
+               : head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
                : head->experts        ? "MoeCausalLMOutputWithPast"
                                       : "CausalLMOutputWithPast";
         break;

@@ -9,7 +9,8 @@ bool model_keeps_cache(Model *m) {
 }
 
 bool model_takes_cache(const Model *m) {
-    return m->request->component && strcmp(m->request->component, "decode") == 0;
+    return model_is_component(m, "decode") ||
+           (m->request->keeps_cache && model_is_component(m, "language_model"));
 }
 
 static const char SELF_ATTENTION[] = "cache.self_attention_cache";
@@ -23,8 +24,8 @@ static bool is_static(const Model *m) {
 /* ---- coming in ---- */
 
 static const char *leaf_name(Model *m, int64_t layer, const char *leaf) {
-    return arena_format(&m->b.program->arena, "%s.layers.%lld.%s", m->cache_name,
-                        (long long)layer, leaf);
+    return arena_format(&m->b.program->arena, "%s.layers.%lld.%s", m->cache_name, (long long)layer,
+                        leaf);
 }
 
 /* The leaf of the cache that comes in, an input of its own. */
@@ -58,8 +59,7 @@ Value *model_slots(Model *m) {
     Builder *b = &m->b;
     if (m->slots) return m->slots;
     if (model_takes_cache(m) && is_static(m)) {
-        Value *counter =
-            input_leaf(m, m->counting_layer, "cumulative_length", FERRY_I64, 0, NULL);
+        Value *counter = input_leaf(m, m->counting_layer, "cumulative_length", FERRY_I64, 0, NULL);
         Value *range = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
         m->slots = build_add(b, range, counter);
     } else if (model_takes_cache(m)) {
@@ -107,11 +107,9 @@ void model_find_states(Model *m, CacheLayer *layer, int64_t index, const int64_t
         const Sym *shape[FERRY_MAX_RANK] = {m->batch};
         for (uint32_t d = 0; d < ranks[i]; d++) shape[d + 1] = build_const(b, sizes[i][d]);
         if (model_takes_cache(m))
-            layer->before[i] =
-                input_leaf(m, index, state_names[i], dtypes[i], ranks[i] + 1, shape);
-        layer->states[i] = layer->before[i]
-                               ? layer->before[i]
-                               : build_full(b, shape, ranks[i] + 1, 0, dtypes[i]);
+            layer->before[i] = input_leaf(m, index, state_names[i], dtypes[i], ranks[i] + 1, shape);
+        layer->states[i] =
+            layer->before[i] ? layer->before[i] : build_full(b, shape, ranks[i] + 1, 0, dtypes[i]);
     }
 }
 
@@ -287,9 +285,8 @@ static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
         build_write(b, leaf_name(m, index, "cumulative_length"), leaving_count(m, layer),
                     in_place ? layer->counter : NULL);
     } else if (layer->window > 0) {
-        Value *marker = layer->marker
-                            ? layer->marker
-                            : build_full(b, NULL, 0, (double)layer->window, FERRY_I64);
+        Value *marker = layer->marker ? layer->marker
+                                      : build_full(b, NULL, 0, (double)layer->window, FERRY_I64);
         build_output(b, leaf_name(m, index, "_sliding_window_tensor"), marker);
     }
 }

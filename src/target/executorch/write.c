@@ -25,6 +25,9 @@ static bool accepts(const void *context, const Node *node) {
     const Backend *backend = options->backend;
     if (backend && backend->takes(node)) return true;
     if (backend && backend->decomposes(node)) return false;
+    /* These kernels add up squares in the numbers' own precision, which float16 overflows. */
+    bool sums = node->op == OP_LAYER_NORM || node->op == OP_GROUP_NORM;
+    if (sums && node->outputs[0]->dtype == FERRY_F16) return false;
     if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
     return executorch_supports(node->op);
 }
