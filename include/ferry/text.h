@@ -118,7 +118,8 @@ FERRY_API bool ferry_tokenizer_is_special(const ferry_tokenizer *tokenizer, uint
 typedef struct ferry_chat ferry_chat;
 
 /* Open the templates in a directory: chat_template.jinja and chat_templates/NAME.jinja, or what
- * tokenizer_config.json has under "chat_template", with the special tokens. NOT_FOUND where there are none. */
+ * tokenizer_config.json has under "chat_template", with the special tokens; or those in a GGUF file.
+ * NOT_FOUND where there are none. */
 FERRY_API ferry_status ferry_chat_open(const char *path, ferry_chat **out, ferry_error *error);
 FERRY_API void ferry_chat_close(ferry_chat *chat);
 

@@ -99,9 +99,10 @@ static ferry_status read_tokenizer_config(ferry_chat *chat, const char *director
                                           ferry_error *error) {
     json_t *config;
     ferry_status status = special_tokens_read(directory, &chat->tokens, &config, error);
-    if (status == FERRY_OK && config)
-        status = read_config_templates(
-            chat, path_join(&chat->arena, directory, "tokenizer_config.json"), config, error);
+    const char *path = path_is_directory(directory)
+                           ? path_join(&chat->arena, directory, "tokenizer_config.json")
+                           : chat->path;
+    if (status == FERRY_OK && config) status = read_config_templates(chat, path, config, error);
     json_decref(config);
     return status;
 }

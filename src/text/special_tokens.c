@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "text/gguf_tokenizer.h"
 
 /* A token: its text, or an object that holds it. */
 static void add_token(json_t *tokens, const char *name, const json_t *json) {
@@ -30,13 +31,32 @@ static ferry_status read_file(Arena *arena, const char *directory, const char *n
     return path_exists(path) ? json_read_texts(path, out, error) : FERRY_OK;
 }
 
+/* What a GGUF file has of it. */
+static ferry_status read_gguf(Arena *arena, const char *path, json_t **out, ferry_error *error) {
+    MappedFile file;
+    Gguf gguf;
+    Buffer text = {0};
+    TRY(file_map(path, arena, &file, error));
+    ferry_status status = gguf_parse(path, file.bytes, file.size, arena, &gguf, error);
+    if (status == FERRY_OK) {
+        status = gguf_tokenizer_config(&gguf, &text, error);
+        gguf_free(&gguf);
+    }
+    if (status == FERRY_OK) status = json_parse(path, text.bytes, text.length, out, error);
+    buffer_free(&text);
+    file_unmap(&file);
+    return status;
+}
+
 ferry_status special_tokens_read(const char *directory, json_t **tokens, json_t **config,
                                  ferry_error *error) {
     Arena arena = {0};
     json_t *map = NULL;
     *tokens = json_object();
     *config = NULL;
-    ferry_status status = read_file(&arena, directory, "tokenizer_config.json", config, error);
+    ferry_status status = gguf_probe(directory) ? read_gguf(&arena, directory, config, error)
+                                                : read_file(&arena, directory,
+                                                            "tokenizer_config.json", config, error);
     if (status == FERRY_OK && !json_object_get(*config, "added_tokens_decoder"))
         status = read_file(&arena, directory, "special_tokens_map.json", &map, error);
     if (status == FERRY_OK) {

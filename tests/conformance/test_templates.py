@@ -52,6 +52,7 @@ def both(tmp_path):
     return Both(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_expressions(both):
     """Each gives the same text, or fails in both."""
     wrong = [w for e in EXPRESSIONS if (w := both.difference("{{ " + e + " }}", **VARIABLES))]
@@ -197,6 +198,7 @@ def random_expression(generator: random.Random, depth: int) -> str:
     return f"not ({inner})"
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_random_expressions(both):
     generator = random.Random(1)
     wrong = []

@@ -159,6 +159,24 @@ static void test_arguments(void **state) {
     ferry_chat_close(chat);
 }
 
+static void test_gguf(void **state) {
+    ferry_chat *chat;
+    ferry_error error;
+    Buffer out = {0};
+    (void)state;
+    assert_ok(
+        ferry_chat_open(FERRY_ROOT "/tests/fuzz/corpus/gguf_tokenizer/byte_level", &chat, &error),
+        &error);
+    assert_ok(ferry_chat_render_user(chat, "Hi", 2, NULL, append, &out, &error), &error);
+    assert_string_equal(buffer_string(&out), "[{'role': 'user', 'content': 'Hi'}]");
+    assert_string_equal(ferry_chat_token(chat, "bos_token"), "<s>");
+    buffer_free(&out);
+    ferry_chat_close(chat);
+    assert_fails(ferry_chat_open(FERRY_ROOT "/tests/fuzz/corpus/gguf_tokenizer/sentencepiece",
+                                 &chat, &error),
+                 FERRY_NOT_FOUND, &error, "has no chat template");
+}
+
 /* Whatever runs out first, the run ends, with the line. */
 static void test_limits(void **state) {
     static const char *const texts[] = {
@@ -194,11 +212,8 @@ static void test_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_places_and_their_order),
-        TEST(test_names),
-        TEST(test_special_tokens),
-        TEST(test_refused),
-        TEST(test_arguments),
+        TEST(test_places_and_their_order), TEST(test_names),   TEST(test_special_tokens),
+        cmocka_unit_test(test_gguf),       TEST(test_refused), TEST(test_arguments),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
