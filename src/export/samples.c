@@ -22,7 +22,7 @@ typedef struct Sizes {
     Arena arena;
     SymTable symbols;
     int64_t *values; /* by symbol; UNKNOWN: not chosen yet */
-    int64_t cell; /* patches of an image, where there are grids */
+    int64_t cell;    /* patches of an image, where there are grids */
     int round;
     ferry_error *error;
 } Sizes;
@@ -68,7 +68,8 @@ static ferry_status choose_sizes(Sizes *sizes) {
         int64_t least = json_integer_value(lower);
         if (!json_is_integer(lower) || least > most) {
             return error_set(sizes->error, FERRY_BAD_FORMAT, "export.json",
-                             "\"ranges\": expected two bounds of \"%s\", the lower one first", name);
+                             "\"ranges\": expected two bounds of \"%s\", the lower one first",
+                             name);
         }
         sym_symbol(&sizes->symbols, name, least, most);
     }
@@ -175,7 +176,8 @@ static ferry_status make_input(Sizes *sizes, const ferry_port *port, int64_t voc
     int64_t shape[FERRY_MAX_RANK];
     ferry_tensor *tensor;
     for (size_t d = 0; d < port->rank; d++) TRY(sample_size(sizes, port, d, &shape[d]));
-    TRY(ferry_tensors_add(out, port_keyword(port->name), port->dtype, port->rank, shape, &tensor, sizes->error));
+    TRY(ferry_tensors_add(out, port_keyword(port->name), port->dtype, port->rank, shape, &tensor,
+                          sizes->error));
     TRY(fill(port, tensor, vocabulary, sizes->error));
     if (sizes->cell && port == find_input(sizes, "grid_thw")) fill_grids(sizes, tensor);
     return FERRY_OK;
