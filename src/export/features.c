@@ -24,9 +24,9 @@ static const Medium media[MEDIA] = {
 typedef struct Encoding {
     Generator *g;
     const Medium *medium;
-    int64_t count;         /* of images or pieces of audio */
+    int64_t count;          /* of images or pieces of audio */
     const int64_t *lengths; /* of pieces of audio, in features that count; NULL: they all do */
-    ferry_tensors *inputs; /* of the encoder */
+    ferry_tensors *inputs;  /* of the encoder */
     ferry_tensors *outputs;
 } Encoding;
 
@@ -59,7 +59,8 @@ static ferry_status add_values(Encoding *e, const char *keyword) {
 static ferry_status add_grids(Encoding *e, const char *keyword) {
     const ferry_tensor *grids = ferry_tensors_find(e->g->given, e->medium->grids);
     if (!grids || grids->dtype != FERRY_I64 || grids->rank != 2 || grids->shape[1] != 3)
-        return invalid(e, e->medium->grids, "int64 [images, 3]: frames, rows and columns of patches");
+        return invalid(e, e->medium->grids,
+                       "int64 [images, 3]: frames, rows and columns of patches");
     int64_t patches = 0;
     for (int64_t i = 0; i < grids->shape[0]; i++) {
         const int64_t *grid = (const int64_t *)grids->data + 3 * i;
@@ -254,7 +255,8 @@ static ferry_status take_rows(Encoding *e, const ferry_tensor *rows, Features *f
         count += e->lengths && e->lengths[i] < each ? e->lengths[i] : each;
     const int64_t shape[2] = {count, size};
     ferry_tensor *out;
-    TRY(ferry_tensors_add(g->merge->made, e->medium->values, rows->dtype, 2, shape, &out, g->error));
+    TRY(ferry_tensors_add(g->merge->made, e->medium->values, rows->dtype, 2, shape, &out,
+                          g->error));
     features->rows = out;
     for (int64_t i = 0, to = 0; i < rows->shape[0]; i++) {
         int64_t kept = e->lengths && e->lengths[i] < each ? e->lengths[i] : each;

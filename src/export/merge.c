@@ -68,9 +68,10 @@ static ferry_status read_config(Generator *g, Merge *merge) {
         if (strcmp(type, rules[i].model_type) == 0) merge->rule = &rules[i];
     }
     if (!merge->rule) {
-        return error_set(g->error, FERRY_UNSUPPORTED, path,
-                         "model type \"%s\": it is not known how images and audio go into its prompt",
-                         type ? type : "");
+        return error_set(
+            g->error, FERRY_UNSUPPORTED, path,
+            "model type \"%s\": it is not known how images and audio go into its prompt",
+            type ? type : "");
     }
     for (int medium = 0; medium < MEDIA; medium++) {
         int64_t token = merge_integer(merge, NULL, keys[medium][1], merge->rule->tokens[medium]);
@@ -84,7 +85,8 @@ static ferry_status read_config(Generator *g, Merge *merge) {
 
 static ferry_status missing(const Generator *g, const char *name) {
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
-                     "the export has no component \"%s\": export the model with --generation", name);
+                     "the export has no component \"%s\": export the model with --generation",
+                     name);
 }
 
 ferry_status merge_open(Generator *g) {
@@ -101,7 +103,8 @@ ferry_status merge_open(Generator *g) {
     TRY(read_config(g, merge));
     TRY(generator_open_step(g, "language_model", &merge->model));
     TRY(generator_open_step(g, "lm_head", &merge->head));
-    if (!merge->model || !merge->head) return missing(g, merge->model ? "lm_head" : "language_model");
+    if (!merge->model || !merge->head)
+        return missing(g, merge->model ? "lm_head" : "language_model");
     if (step_is_stateful(merge->model)) {
         g->decode = merge->model;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
@@ -173,8 +176,8 @@ static ferry_status find_blocks(Generator *g) {
     BlockRule rule = g->merge->rule->blocks;
     const ferry_tensor *types = ferry_tensors_find(g->given, "token_type_ids");
     if (rule == BLOCKS_NONE || !types) return FERRY_OK;
-    if (ferry_dtype_is_float(types->dtype) || types->rank != 2 || types->shape[0] != g->feed.batch / merge_beams(g) ||
-        types->shape[1] != g->prompt) {
+    if (ferry_dtype_is_float(types->dtype) || types->rank != 2 ||
+        types->shape[0] != g->feed.batch / merge_beams(g) || types->shape[1] != g->prompt) {
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "token_type_ids",
                          "expected integers of the shape of input_ids");
     }
@@ -184,8 +187,8 @@ static ferry_status find_blocks(Generator *g) {
         int64_t first = row / merge_beams(g) * g->prompt;
         int64_t block = 0;
         for (int64_t slot = 0; slot < g->limit; slot++) {
-            bool inside = slot < g->prompt &&
-                          merge_element(types, first + slot) == (rule == BLOCKS_IMAGES);
+            bool inside =
+                slot < g->prompt && merge_element(types, first + slot) == (rule == BLOCKS_IMAGES);
             bool before = slot > 0 && blocks[row * g->limit + slot - 1] >= 0;
             if (inside && !before && rule == BLOCKS_IMAGES) block++;
             blocks[row * g->limit + slot] = inside ? block : -1;
@@ -317,12 +320,10 @@ ferry_status merge_before(Generator *g, const Step *step) {
     if (!merge->given) return error_memory(g->error, "embeddings", 0);
     TRY(embed_tokens(g, &outputs));
     const ferry_tensor *embeds = ferry_tensors_find(outputs, "inputs_embeds");
-    ferry_status status =
-        embeds ? put_features(g, embeds)
-               : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
-                           "expected embed_tokens to return \"inputs_embeds\"");
-    if (status == FERRY_OK)
-        status = tensors_lend(merge->given, "inputs_embeds", embeds, g->error);
+    ferry_status status = embeds ? put_features(g, embeds)
+                                 : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
+                                             "expected embed_tokens to return \"inputs_embeds\"");
+    if (status == FERRY_OK) status = tensors_lend(merge->given, "inputs_embeds", embeds, g->error);
     if (status == FERRY_OK) status = tensors_keep(merge->given, outputs, g->error);
     ferry_tensors_free(outputs);
     if (status == FERRY_OK) status = add_visual(g, step);

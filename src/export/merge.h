@@ -33,8 +33,8 @@ typedef struct MergeRule {
     const char *model_type;
     FeatureKind features;
     int64_t tokens[MEDIA]; /* that stand for features, where the configuration does not say it */
-    bool nested;           /* images are [batch, images, ...], and those that are all 0 are not there */
-    bool grids;            /* tokens have a place in time, height and width */
+    bool nested; /* images are [batch, images, ...], and those that are all 0 are not there */
+    bool grids;  /* tokens have a place in time, height and width */
     TimeRule time;
     BlockRule blocks;
     int64_t first_position;
@@ -43,8 +43,8 @@ typedef struct MergeRule {
 
 /* Features of one medium, row by row for all tokens that stand for it. */
 typedef struct Features {
-    const ferry_tensor *rows;    /* [count, size]; NULL: none are given */
-    const ferry_tensor **deep;   /* what the first layers of the language model add */
+    const ferry_tensor *rows;  /* [count, size]; NULL: none are given */
+    const ferry_tensor **deep; /* what the first layers of the language model add */
     size_t deep_count;
     int64_t count;
 } Features;

@@ -7,12 +7,12 @@
 
 typedef struct Places {
     Generator *g;
-    int64_t *out;               /* [3, batch, capacity] */
+    int64_t *out;                 /* [3, batch, capacity] */
     const ferry_tensor *grids[2]; /* of images and videos: frames, rows, columns; may be NULL */
     const ferry_tensor *seconds;  /* of videos, float: between frames; may be NULL */
-    int64_t next[2];            /* the next grid of each */
-    int64_t frame;              /* of the next grid of videos, where each is an image by itself */
-    int64_t merge;              /* patches along a side that one token stands for */
+    int64_t next[2];              /* the next grid of each */
+    int64_t frame;                /* of the next grid of videos, where each is an image by itself */
+    int64_t merge;                /* patches along a side that one token stands for */
     double per_second;
     int64_t row, slot, position; /* where we are */
 } Places;

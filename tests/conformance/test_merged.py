@@ -96,6 +96,12 @@ def test_other_models_generate_what_the_eager_ones_do(name, target, cache, eager
         np.testing.assert_array_equal(found, expected["beams"])
 
 
+@pytest.mark.parametrize("model_type, target", [("qwen3_vl", "onnx"), ("qwen2_vl", "openvino"), ("gemma3", "openvino")])
+def test_every_component_agrees_with_the_reference_runtime(model_type, target, tmp_path):
+    export(FIXTURES / model_type, tmp_path, target, "growing")
+    ferry("check", tmp_path)
+
+
 def test_a_picture_on_the_command_line_is_what_its_tensors_are(fixture, tmp_path):
     model, picture, inputs = tmp_path / "model", tmp_path / "cat.png", tmp_path / "inputs.safetensors"
     write_vision_model(fixture("llava"), model)

@@ -189,18 +189,18 @@ static void prepare_attention(Decoder *d) {
     Value *padding = model_padding_mask(m);
     Value *positions = traits->places ? decoder_positions(m) : model_positions(m);
     Value *packing = padding ? NULL : model_packing_mask(m);
-    const RotarySpec spec = {.head_dim = d->head_dim,
-                             .theta = traits->theta,
-                             .partial = traits->partial ? traits->partial : 1,
-                             .whole = !traits->partial,
-                             .even = traits->even_rotation,
-                             .interleaved = traits->interleaved,
-                             .places = traits->places,
-                             .sections = {traits->sections[0], traits->sections[1],
-                                          traits->sections[2]},
-                             .max_length = traits->max_length,
-                             .trained_length = traits->trained_length,
-                             .otherwise = traits->rope};
+    const RotarySpec spec = {
+        .head_dim = d->head_dim,
+        .theta = traits->theta,
+        .partial = traits->partial ? traits->partial : 1,
+        .whole = !traits->partial,
+        .even = traits->even_rotation,
+        .interleaved = traits->interleaved,
+        .places = traits->places,
+        .sections = {traits->sections[0], traits->sections[1], traits->sections[2]},
+        .max_length = traits->max_length,
+        .trained_length = traits->trained_length,
+        .otherwise = traits->rope};
     RotarySpec specs[2] = {spec, spec};
     if (traits->rotary_by_type) {
         specs[0].layer_type = "full_attention";

@@ -51,7 +51,8 @@ static void enter_config(Model *m, const char *model_type) {
     bool tied = config_bool_or(m, "tie_word_embeddings", false);
     json_t *made = default_sizes(model_type);
     bool failed = !made || json_object_update(made, text) != 0;
-    if (!failed && tied) failed = json_object_set_new(made, "tie_word_embeddings", json_true()) != 0;
+    if (!failed && tied)
+        failed = json_object_set_new(made, "tie_word_embeddings", json_true()) != 0;
     if (failed) {
         json_decref(made);
         build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
@@ -123,8 +124,8 @@ static int64_t visual_layers(Model *m) {
 
 static void build_language_model(Model *m, const Multimodal *family) {
     static const char *const plain[] = {"attention_mask", "position_ids", "inputs_embeds", NULL};
-    static const char *const deep[] = {"attention_mask",   "position_ids",
-                                       "inputs_embeds",    "visual_pos_masks",
+    static const char *const deep[] = {"attention_mask",          "position_ids",
+                                       "inputs_embeds",           "visual_pos_masks",
                                        "deepstack_visual_embeds", NULL};
     m->task = TASK_FEATURES;
     m->masks_given = family->both_ways;

@@ -64,17 +64,16 @@ void multimodal_output(Model *m, const char *class_name, Value *value) {
     "transformers.models." folder ".modeling_" folder "." name "CausalLMOutputWithPast"
 #define PROJECTED(encoder, projector)                                                              \
     .encoders = {{"image_encoder", encoder}, {"multi_modal_projector", projector}}
-#define CONNECTED .encoders = {{"image_encoder", idefics3_image_encoder}, {"connector", idefics3_connector}}
+#define CONNECTED                                                                                  \
+    .encoders = {{"image_encoder", idefics3_image_encoder}, {"connector", idefics3_connector}}
 
 static const Multimodal llava = {PROJECTED(llava_image_encoder, llava_projector), .text = "llama",
                                  .output = ONE_CLASS("llava", "Llava")};
 static const Multimodal gemma3 = {PROJECTED(siglip_image_encoder, gemma3_projector),
-                                  .text = "gemma3_text",
-                                  .output = ONE_CLASS("gemma3", "Gemma3"),
+                                  .text = "gemma3_text", .output = ONE_CLASS("gemma3", "Gemma3"),
                                   .both_ways = true};
 static const Multimodal paligemma = {PROJECTED(siglip_image_encoder, paligemma_projector),
-                                     .text = "gemma",
-                                     .output = ONE_CLASS("paligemma", "PaliGemma"),
+                                     .text = "gemma", .output = ONE_CLASS("paligemma", "PaliGemma"),
                                      .both_ways = true};
 static const Multimodal idefics3 = {CONNECTED, .text = "llama",
                                     .output = ONE_CLASS("idefics3", "Idefics3")};
@@ -90,10 +89,11 @@ static const Multimodal qwen3_vl = {.encoders = {{"image_encoder", qwen3_image_e
                                     .text = "qwen3_vl_text",
                                     .output = "MultimodalCausalLMOutputWithPast",
                                     .deepstack = true};
-static const Multimodal qwen2_audio = {.encoders = {{"audio_encoder", qwen2_audio_encoder},
-                                                    {"multi_modal_projector", qwen2_audio_projector}},
-                                       .text = "qwen2",
-                                       .output = ONE_CLASS("qwen2_audio", "Qwen2Audio")};
+static const Multimodal qwen2_audio = {
+    .encoders = {{"audio_encoder", qwen2_audio_encoder},
+                 {"multi_modal_projector", qwen2_audio_projector}},
+    .text = "qwen2",
+    .output = ONE_CLASS("qwen2_audio", "Qwen2Audio")};
 
 #define LANGUAGE "embed_tokens", "language_model", "lm_head", "decode", NULL
 

@@ -12,11 +12,11 @@ typedef struct Component {
 
 /* What there is to say about a family. */
 typedef struct Multimodal {
-    Component encoders[3];   /* the components before the language model; ends with a null name */
-    const char *text;        /* the language model's type, where its configuration does not say it */
-    const char *output;      /* the class of what has logits and a cache */
-    bool both_ways;          /* tokens of images see later ones: masks come whole */
-    bool deepstack;          /* features of an image go to the first layers too */
+    Component encoders[3]; /* the components before the language model; ends with a null name */
+    const char *text;      /* the language model's type, where its configuration does not say it */
+    const char *output;    /* the class of what has logits and a cache */
+    bool both_ways;        /* tokens of images see later ones: masks come whole */
+    bool deepstack;        /* features of an image go to the first layers too */
 } Multimodal;
 
 /* The component that is asked for, from the family's traits. */

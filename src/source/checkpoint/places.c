@@ -65,14 +65,15 @@ Value *decoder_add_visual(Decoder *d, Value *x, int64_t layer) {
     const Sym *hidden = build_const(b, d->hidden), *one = build_const(b, 1);
     const Sym *shape[2] = {sym_symbol(symbols, "visual", 1, SYM_UNBOUNDED), hidden};
     const Sym *places[2] = {m->batch, m->sequence}, *row[2] = {one, hidden};
-    Value *features = model_input_leaf(
-        m, "deepstack_visual_embeds", arena_format(&b->program->arena, "%lld", (long long)layer),
-        m->dtype, 2, shape);
+    Value *features = model_input_leaf(m, "deepstack_visual_embeds",
+                                       arena_format(&b->program->arena, "%lld", (long long)layer),
+                                       m->dtype, 2, shape);
     Value *mask = model_input(m, "visual_pos_masks", FERRY_BOOL, 2, places);
     if (!features || !mask) return x;
     if (!d->visual) {
         Value *seen = build_to(b, mask, FERRY_I64);
-        Value *count = build_cumsum(b, build_view(b, seen, (const Sym *const[]){build_const(b, -1)}, 1), 0);
+        Value *count =
+            build_cumsum(b, build_view(b, seen, (const Sym *const[]){build_const(b, -1)}, 1), 0);
         d->visual = build_mul(b, build_view(b, count, places, 2), seen);
     }
     Value *nothing = build_full(b, row, 2, 0, m->dtype);
