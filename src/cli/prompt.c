@@ -62,8 +62,8 @@ static ferry_status render_chat(const PromptArgs *args, FILE *out, ferry_error *
     ferry_status status = ferry_chat_open(args->directory, &chat, error);
     if (status != FERRY_OK) return status;
     if (args->images.count + args->sounds.count == 0) {
-        status = ferry_chat_render_user(chat, args->text, strlen(args->text), NULL, collect, out,
-                                        error);
+        status =
+            ferry_chat_render_user(chat, args->text, strlen(args->text), NULL, collect, out, error);
     } else {
         FILE *stream = open_memstream(&messages, &length);
         if (stream) write_message(stream, args);
@@ -114,9 +114,9 @@ static ferry_status encode(const PromptArgs *args, Prompt *prompt, ferry_error *
     if (status != FERRY_OK) return status;
     const int64_t shape[2] = {1, (int64_t)encoding->count};
     prompt->made = ferry_tensors_new();
-    status = prompt->made ? ferry_tensors_add(prompt->made, "input_ids", FERRY_I64, 2, shape, &ids,
-                                              error)
-                          : no_memory(error);
+    status = prompt->made
+                 ? ferry_tensors_add(prompt->made, "input_ids", FERRY_I64, 2, shape, &ids, error)
+                 : no_memory(error);
     for (size_t i = 0; status == FERRY_OK && i < encoding->count; i++) {
         ((int64_t *)ids->data)[i] = encoding->ids[i];
     }

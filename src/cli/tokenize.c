@@ -134,8 +134,9 @@ static int run_tokenize(int argc, char **argv) {
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }
 
-const Command command_tokenize = {
-    "tokenize", "DIR [TEXT]", "Turn text into the ids that a model takes, or back",
-    "DIR is a checkpoint with a tokenizer.json, such a file, or a GGUF file. Without TEXT, it is read\n"
-    "from standard input, as it is: a final newline is part of it.",
-    run_tokenize};
+const Command command_tokenize = {"tokenize", "DIR [TEXT]",
+                                  "Turn text into the ids that a model takes, or back",
+                                  "DIR is a checkpoint with a tokenizer.json, such a file, or a "
+                                  "GGUF file. Without TEXT, it is read\n"
+                                  "from standard input, as it is: a final newline is part of it.",
+                                  run_tokenize};

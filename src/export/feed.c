@@ -118,7 +118,8 @@ static int64_t key_count(const Input *in) {
 static bool masks_tokens(const Input *in) {
     const StepPort *other;
     for (size_t i = 0; (other = step_input(in->step, i)); i++) {
-        bool ids = !strcmp(other->keyword, "input_ids") || !strcmp(other->keyword, "decoder_input_ids");
+        bool ids =
+            !strcmp(other->keyword, "input_ids") || !strcmp(other->keyword, "decoder_input_ids");
         if (ids && other->port->rank == 2)
             return strcmp(other->port->shape[1], in->port->shape[1]) == 0;
     }

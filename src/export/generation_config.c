@@ -118,9 +118,7 @@ static bool read_key(Arena *arena, const json_t *value, size_t index, void *conf
     case KEY_REAL:
         if (json_is_number(value)) *(double *)(void *)place = json_number_value(value);
         return json_is_number(value);
-    case KEY_BOOL:
-        *(bool *)place = json_is_true(value);
-        return true;
+    case KEY_BOOL: *(bool *)place = json_is_true(value); return true;
     case KEY_TOKEN:
         if (!read_tokens(arena, value, &tokens, &count)) return false;
         if (count) *(int64_t *)(void *)place = tokens[0];

@@ -76,8 +76,7 @@ static ferry_status start_decoder(Generator *g, const ferry_tensors *inputs,
     }
     bool whole = config->decoder_prompt_count > 0;
     const int64_t *tokens = whole ? config->decoder_prompt : &config->decoder_start_token_id;
-    const int64_t shape[2] = {hidden->shape[0],
-                              whole ? (int64_t)config->decoder_prompt_count : 1};
+    const int64_t shape[2] = {hidden->shape[0], whole ? (int64_t)config->decoder_prompt_count : 1};
     ferry_tensor *ids;
     TRY(ferry_tensors_add(g->start, "decoder_input_ids", FERRY_I64, 2, shape, &ids, g->error));
     for (int64_t i = 0; i < shape[0] * shape[1]; i++) {
@@ -99,11 +98,10 @@ static ferry_status run_encoder(Generator *g) {
     }
     TRY(step_run(g->encoder, g->given, &outputs, g->error));
     const ferry_tensor *hidden = ferry_tensors_find(outputs, "last_hidden_state");
-    ferry_status status =
-        hidden && hidden->rank == 3
-            ? tensors_lend(g->given, ENCODED, hidden, g->error)
-            : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
-                        "expected the encoder to return \"last_hidden_state\"");
+    ferry_status status = hidden && hidden->rank == 3
+                              ? tensors_lend(g->given, ENCODED, hidden, g->error)
+                              : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
+                                          "expected the encoder to return \"last_hidden_state\"");
     if (status == FERRY_OK) status = tensors_keep(g->given, outputs, g->error);
     ferry_tensors_free(outputs);
     return status;
@@ -196,7 +194,8 @@ static ferry_status check_padding(const Generator *g) {
 static ferry_status repeat_given(Generator *g, int64_t rows) {
     ferry_tensors *repeated = ferry_tensors_new();
     if (!repeated) return error_memory(g->error, "beams", 0);
-    ferry_status status = generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
+    ferry_status status =
+        generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
     if (status == FERRY_OK) status = tensors_keep(repeated, g->given, g->error);
     if (status != FERRY_OK) {
         ferry_tensors_free(repeated);

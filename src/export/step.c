@@ -208,8 +208,8 @@ ferry_status step_carried(Step *step, ferry_tensors **out, ferry_error *error) {
     for (size_t i = 0; from && status == FERRY_OK && i < ferry_tensors_count(from); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(from, i);
         ferry_tensor *copy;
-        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype,
-                                   tensor->rank, tensor->shape, &copy, error);
+        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype, tensor->rank,
+                                   tensor->shape, &copy, error);
         if (status == FERRY_OK) memcpy(copy->data, tensor->data, ferry_tensor_bytes(tensor));
     }
     ferry_tensors_free(held);

@@ -30,7 +30,7 @@ static void test_processors(void **state) {
     SampleOptions options = PLAIN;
     sample_process(scores, VOCABULARY, &history, &options, scratch);
     scores_are(scores, "1 -2 0 4 0 0 0 5");
-    options.repetition_penalty = 2; /* each token once: 3 and 1 */
+    options.repetition_penalty = 2;   /* each token once: 3 and 1 */
     options.no_repeat_ngram_size = 2; /* behind 3 came 1 */
     options.min_new_tokens = 2;
     options.stop_tokens = stops;
@@ -107,8 +107,12 @@ static void test_beams(void **state) {
     Arena arena = {0};
     BeamSearch search;
     const int64_t stop = 0;
-    const BeamOptions options = {.beams = 2, .prompt = 1, .limit = 4, .length_penalty = 1,
-                                 .stop_tokens = &stop, .stop_count = 1};
+    const BeamOptions options = {.beams = 2,
+                                 .prompt = 1,
+                                 .limit = 4,
+                                 .length_penalty = 1,
+                                 .stop_tokens = &stop,
+                                 .stop_count = 1};
     assert_true(beam_start(&search, &options, &arena));
     const float scores[2][3] = {{-3, -0.5f, -1}, {-3, -0.5f, -1}};
     int64_t sequences[2][4] = {{9}, {9}}, parents[2], tokens[2];

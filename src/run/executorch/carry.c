@@ -105,8 +105,8 @@ ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
         const ferry_tensor *held = &carry->held;
         ferry_tensor *copy;
         if (!carry->started) continue;
-        status = ferry_tensors_add(*out, held->name, held->dtype, held->rank, held->shape, &copy,
-                                   error);
+        status =
+            ferry_tensors_add(*out, held->name, held->dtype, held->rank, held->shape, &copy, error);
         if (status == FERRY_OK) memcpy(copy->data, held->data, ferry_tensor_bytes(held));
     }
     if (status == FERRY_OK) return FERRY_OK;

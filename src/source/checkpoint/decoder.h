@@ -63,7 +63,7 @@ typedef struct DecoderTraits {
     bool interleaved;
     PlaceKind places;    /* tokens have a place in time, height and width */
     int64_t sections[3]; /* default of mrope_section */
-    bool pads; /* the default of pad_token_id is `pad`, else null */
+    bool pads;           /* the default of pad_token_id is `pad`, else null */
     int64_t pad;
     WindowRule windows;
     int64_t window;           /* default of sliding_window */

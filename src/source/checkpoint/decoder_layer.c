@@ -201,7 +201,8 @@ Value *decoder_layer(Decoder *d, Value *x, int64_t layer) {
     Value *added;
     switch (d->block) {
     case BLOCK_PRE:
-        x = add_residual(d, x, decoder_attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
+        x = add_residual(d, x,
+                         decoder_attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
         added = feed_forward(d, layer_norm(d, x, layer, "post_attention_layernorm"), layer);
         return add_residual(d, x, added);
     case BLOCK_POST:

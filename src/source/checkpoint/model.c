@@ -602,8 +602,7 @@ static void limit_to_cache(Model *m) {
     int64_t length = m->request->static_cache;
     bool prefill = model_is_component(m, "prefill") || model_is_component(m, "language_model");
     if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
-    if (m->sequence->upper > length)
-        sym_narrow(&m->b.program->symbols, m->sequence, length);
+    if (m->sequence->upper > length) sym_narrow(&m->b.program->symbols, m->sequence, length);
 }
 
 void model_name_dimensions(Model *m) {

@@ -71,7 +71,7 @@ typedef struct ModelRequest {
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
-    bool keeps_cache;      /* the target's programs keep their caches between runs: prompts go through
+    bool keeps_cache; /* the target's programs keep their caches between runs: prompts go through
                               "decode", too, or, of embeddings, through "language_model" alone */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
@@ -105,12 +105,13 @@ struct ferry_family_model {
     bool masks_given;       /* masks are whole without a static cache too */
     Value *slots;           /* model_slots */
     int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
-    const char *input_prefix; /* of input_ids and so on of the part that is built: "" or "decoder_" */
-    const char *cache_name;   /* of the cache that model_join_cache means */
+    const char
+        *input_prefix;      /* of input_ids and so on of the part that is built: "" or "decoder_" */
+    const char *cache_name; /* of the cache that model_join_cache means */
     const char *encoder_outputs; /* the class that the input of this name is, where there is one */
-    const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
+    const Tree *cache_tree;      /* of the cache that comes in; NULL: none does */
     const char *output_class; /* of what has logits and a cache; NULL: that of the family's kind */
-    int64_t visual_layers; /* so many layers take features of an image besides, as inputs */
+    int64_t visual_layers;    /* so many layers take features of an image besides, as inputs */
 };
 
 /* ---- configuration ---- */

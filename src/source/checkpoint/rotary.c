@@ -175,7 +175,8 @@ static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
     find_object(m, spec, &rope);
     if (rope.object) check_keys(m, spec, rope.object);
     rope.type = find_type(&rope);
-    if (spec->places && strcmp(rope.type, "mrope") == 0) rope.type = "default"; /* as it was called */
+    if (spec->places && strcmp(rope.type, "mrope") == 0)
+        rope.type = "default"; /* as it was called */
     double theta =
         config_float_or(m, spec->theta_key ? spec->theta_key : "rope_theta", spec->theta);
     rope.theta = number_or(m, rope.object, "rope_theta", theta);
@@ -420,11 +421,10 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
                    m->config_path, rope.type);
     }
     Value *inv_freq = frequencies(m, &rope, positions, &attention);
-    Value *steps =
-        positions->rank == 3
-            ? rotary_places(m, spec, json_object_get(rope.object, "mrope_section"), rope.pairs,
-                            positions)
-            : build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
+    Value *steps = positions->rank == 3
+                       ? rotary_places(m, spec, json_object_get(rope.object, "mrope_section"),
+                                       rope.pairs, positions)
+                       : build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
     Value *angles = build_spread(&m->b, build_mul(&m->b, steps, inv_freq), spec->interleaved);
     Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
                      .sin = finish(m, OP_SIN, angles, attention, dtype),

@@ -79,7 +79,8 @@ static Value *read_table(Import *im, const OnnxNode *node, uint32_t i, Value *po
         return table;
     }
     if (positions) table = build_embedding(b, table, positions);
-    return build_unsqueeze(b, build_spread(b, table, import_int(im, node, "interleaved", 0) != 0), 1);
+    return build_unsqueeze(b, build_spread(b, table, import_int(im, node, "interleaved", 0) != 0),
+                           1);
 }
 
 void read_rotary(Import *im, const OnnxNode *node) {
@@ -95,11 +96,13 @@ void read_rotary(Import *im, const OnnxNode *node) {
         x = build_transpose(b, build_view(b, x, shape, 4), 1, 2);
     }
     if (x->rank != 4) {
-        import_bad(im, "expected a tensor of rank 4, or of rank 3 and num_heads, found rank %u", x->rank);
+        import_bad(im, "expected a tensor of rank 4, or of rank 3 and num_heads, found rank %u",
+                   x->rank);
         return;
     }
     const Sym *rotated = build_dim(b, cosine, -1);
-    if (!sym_is_const(rotated) || (width ? !sym_is_value(rotated, width) : rotated != x->shape[3])) {
+    if (!sym_is_const(rotated) ||
+        (width ? !sym_is_value(rotated, width) : rotated != x->shape[3])) {
         import_bad(im, "cos and sin do not have half as many columns as features are rotated");
         return;
     }

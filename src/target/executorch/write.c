@@ -314,13 +314,13 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
     if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
-    *sizes = (ExecutorchSizes){.program_bytes = builder.length,
-                               .weight_bytes = layout.size,
-                               .planned_bytes = p.planned,
-                               .instructions = (uint32_t)p.instructions.count,
-                               .delegates = (uint32_t)p.delegates.count,
-                               .weights = (uint32_t)(p.constants.count + p.named.count +
-                                                     p.initials.count)};
+    *sizes = (ExecutorchSizes){
+        .program_bytes = builder.length,
+        .weight_bytes = layout.size,
+        .planned_bytes = p.planned,
+        .instructions = (uint32_t)p.instructions.count,
+        .delegates = (uint32_t)p.delegates.count,
+        .weights = (uint32_t)(p.constants.count + p.named.count + p.initials.count)};
     flat_free(&builder);
     pte_free(&p);
     return p.status;

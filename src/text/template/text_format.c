@@ -79,8 +79,8 @@ Value text_format(Run *r, Text text, Value value) {
         }
     }
     /* Python takes what has items for a dict that the format may use by name. */
-    bool by_name =
-        value.kind == VALUE_DICT || value.kind == VALUE_LIST || value.kind == VALUE_UNDEFINED || value.kind == VALUE_RANGE;
+    bool by_name = value.kind == VALUE_DICT || value.kind == VALUE_LIST ||
+                   value.kind == VALUE_UNDEFINED || value.kind == VALUE_RANGE;
     if (next < values.count && !by_name && !run_failed(r))
         RUN_FAIL(r, "not all values are used by the format");
     return run_take(r, &out);
