@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import run_api
 import support
 import transformers
 from make_generation import BEAMS, NEW_TOKENS, SEARCHED
@@ -222,3 +223,30 @@ def test_a_prompt_that_a_static_cache_cannot_hold_is_refused(tmp_path):
     ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "6")
     done = ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "7", status=2)
     assert "exported for 8 entries" in done.stderr and "--static-cache" in done.stderr
+
+
+LIBRARIES = {"onnx": support.LIBRARY, "openvino": support.OPENVINO, "executorch": support.EXECUTORCH, "dynamo": ""}
+
+
+@pytest.mark.parametrize("target", RUNTIMES)
+def test_a_runner_keeps_its_cache_from_step_to_step(target, tmp_path):
+    options = ["--no-stateful"] if target == "openvino" else []
+    export(FIXTURES / "llama", tmp_path, "--generation", "--multi-token-decode", "--to", target, *options)
+    runner = run_api.Runner(tmp_path, "decode", RUNTIMES[target], LIBRARIES[target])
+    ids, size = np.array([[5, 6, 7, 8, 9]]), ferry_json("show", tmp_path, "--component", "decode")["inputs"]
+    empty = {port["name"].removeprefix("input."): np.zeros((1, 2, 0, 8), np.float32) for port in size if "cache" in port["name"]}
+
+    def feed(begin, end, **cache):
+        mask = np.ones((1, end), np.int64)
+        return {"input_ids": ids[:, begin:end], "attention_mask": mask, "position_ids": np.arange(begin, end)[None], **cache}
+
+    whole = runner.run(feed(0, 5, **empty))["logits"]
+    at_once = runner.cache()
+    runner.reset()
+    runner.run(feed(0, 2, **empty))
+    runner.run(feed(2, 4))
+    last = runner.run(feed(4, 5))
+    assert set(last) == {"logits"}
+    np.testing.assert_allclose(last["logits"][:, 0], whole[:, 4], atol=1e-4)
+    support.compare(runner.cache(), at_once)
+    runner.close()
