@@ -1,6 +1,7 @@
 """Generation: what exports generate in every runtime is what the eager models generate."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -250,3 +251,32 @@ def test_a_runner_keeps_its_cache_from_step_to_step(target, tmp_path):
     np.testing.assert_allclose(last["logits"][:, 0], whole[:, 4], atol=1e-4)
     support.compare(runner.cache(), at_once)
     runner.close()
+
+
+PROGRAM = """
+#include <stdio.h>
+
+int main(int count, char **arguments) {
+    ferry_model *model;
+    ferry_error error = {0};
+    ferry_status status = ferry_model_open(arguments[1], &model, &error);
+    if (status == FERRY_OK) status = export_decode(model, arguments[2], &error);
+    if (status != FERRY_OK) printf("%s: %s", error.where, error.message);
+    return count == 3 ? (int)status : 100;
+}
+"""
+
+
+def test_components_are_changed_and_left_out_from_c(tmp_path):
+    """The example of docs/generation.md."""
+    page = (support.ROOT / "docs/generation.md").read_text()
+    example = next(block for block in re.findall(r"(?ms)^```c\n(.*?)^```", page) if "export_decode" in block)
+    build = ["cc", "-std=c17", "-I", support.ROOT / "include", "-x", "c", "-", "-o", tmp_path / "program",
+             "-L", support.FERRY.parent, "-lferry", f"-Wl,-rpath,{support.FERRY.parent}"]  # fmt: skip
+    subprocess.run(build, input=example + PROGRAM, text=True, check=True)
+    subprocess.run([tmp_path / "program", FIXTURES / "llama", tmp_path / "out"], check=True)
+    shown = ferry_json("show", tmp_path / "out")
+    assert shown["name"] == "decode"
+    manifest = json.loads((tmp_path / "out/export.json").read_text())
+    assert manifest["components"]["decode"]["metadata"]["ferry"]["ranges"]["sequence"] == [1, 64]
+    ferry("check", tmp_path / "out")
