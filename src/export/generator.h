@@ -58,7 +58,7 @@ bool merge_stands_for_media(const Generator *g, int64_t token);
 /* Encode images and audio, and find the tokens that stand for them. */
 ferry_status merge_take(Generator *g);
 
-/* Before a step: give it what it takes in the place of tokens. */
+/* embed.c. Before a step: give it what it takes in the place of tokens. */
 ferry_status merge_before(Generator *g, const Step *step);
 
 /* After it: make logits of its last hidden states. */

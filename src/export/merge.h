@@ -1,5 +1,5 @@
-/* What the files of multimodal generation share: merge.c (the language model's inputs), features.c (encoding
- * images and audio) and places.c (positions). */
+/* What the files of multimodal generation share: merge.c (components and the prompt), features.c (encoding
+ * images and audio), places.c (positions) and embed.c (its steps). */
 #ifndef EXPORT_MERGE_H
 #define EXPORT_MERGE_H
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 NEW_TOKENS = 16
 BEAMS = 3
-SEARCHED = ("gemma3-windows", "qwen3_vl-sizes")  # also with beams
+SEARCHED = ("gemma3-windows", "paligemma-2", "qwen3_vl-sizes")  # also with beams
 IMAGE, VIDEO, AUDIO = 50, 51, 52
 FIXTURES = ("llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3", "paligemma", "idefics3", "smolvlm")
 
@@ -215,7 +215,7 @@ CASES = {
     "llava-layers": Case("llava", one_image, config={"vision_feature_layer": [-1, 1]}),
     "llava-tied": Case("llava", one_image, config={"tie_word_embeddings": True}),
     "llava-modules": Case("llava", one_image, edit_weights=NEW_LLAVA),
-    "gemma3-windows": Case("gemma3", two_images(4), text=WINDOWS, config={"tie_word_embeddings": False}),
+    "gemma3-windows": Case("gemma3", two_images(4), text=WINDOWS | {"final_logit_softcapping": 3.0}, config={"tie_word_embeddings": False}),
     "paligemma-2": Case("paligemma", prefix_and_suffix, text_type="gemma2", text=WINDOWS),
     "smolvlm-gaps": Case("smolvlm", images_and_gaps, text=LAYERS),
     "idefics3-gaps": Case("idefics3", images_and_gaps),

@@ -261,14 +261,14 @@ void decoder_build(Model *m) {
     const DecoderHead head = {.ids = ids,
                               .embedding = embedding,
                               .output_name = DECODER_OUTPUT,
-                              .scale_logits = scale_logits,
+                              .scale_logits = m->plain_logits ? NULL : scale_logits,
                               .cache = d.cache,
                               .layers = d.layers,
                               .experts = d.traits->experts != NULL,
                               .pads = d.traits->pads,
                               .pad = d.traits->pad};
     model_decoder_outputs(m, x, &head);
-    if (m->task == TASK_CAUSAL_LM) return;
+    if (m->task == TASK_CAUSAL_LM && !m->plain_logits) return;
     /* The other heads have no logits to scale. */
     config_accept(m, "final_logit_softcapping");
     config_accept(m, "logits_scaling");

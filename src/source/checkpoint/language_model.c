@@ -138,6 +138,7 @@ static void build_language_model(Model *m, const Multimodal *family) {
 static void build_decode(Model *m, const Multimodal *family) {
     m->task = TASK_CAUSAL_LM;
     m->output_class = family->output;
+    m->plain_logits = !family->caps_logits;
     model_default_inputs(
         m, (const char *const[]){"input_ids", "attention_mask", "position_ids", NULL});
     decoder_build(m);

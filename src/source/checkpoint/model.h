@@ -111,6 +111,7 @@ struct ferry_family_model {
     const char *encoder_outputs; /* the class that the input of this name is, where there is one */
     const Tree *cache_tree;      /* of the cache that comes in; NULL: none does */
     const char *output_class; /* of what has logits and a cache; NULL: that of the family's kind */
+    bool plain_logits;        /* the class does not scale what its lm_head makes */
     int64_t visual_layers;    /* so many layers take features of an image besides, as inputs */
 };
 
