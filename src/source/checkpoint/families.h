@@ -17,6 +17,16 @@ extern const Family t5_families[];      /* t5.c: t5, mt5, umt5 */
 extern const Family bart_families[];    /* bart.c: bart, mbart, marian, pegasus, m2m_100 */
 extern const Family whisper_families[]; /* whisper.c */
 
+/* ---- inputs.c, for model.c ---- */
+
+/* Ask for the inputs called `names`, unless the user gives samples of a whole model, and then for those that
+ * the user names; where both name one, it has the user's shape. `optional`: those that the model does not
+ * take are left out. */
+void model_merge_inputs(Model *m, const char *const *names, bool optional);
+
+/* The order of the inputs in the program is the order in which they were asked for. */
+void model_order_inputs(Model *m);
+
 /* The registered model type that is most like a misspelt or unknown one. */
 const char *families_nearest(const Registry *registry, const char *wanted);
 
