@@ -52,6 +52,11 @@ ferry_status generator_open(Generator *g) {
         bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
         if (start && !g->prefill) TRY(generator_open_step(g, "prefill", &g->prefill));
     }
+    if (g->merge && g->decode && step_is_stateful(g->decode)) {
+        return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
+                         "decode keeps its cache to itself and cannot go on from that of "
+                         "language_model: export with --no-stateful");
+    }
     const Step *first = g->prefill ? g->prefill : g->decode;
     if (first && (g->merge || ids_of(first))) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,

@@ -102,6 +102,18 @@ def test_every_component_agrees_with_the_reference_runtime(model_type, target, t
     ferry("check", tmp_path)
 
 
+def test_a_split_of_programs_generates_too(eager, tmp_path):
+    case, programs = eager / "qwen3_vl-sizes", tmp_path / "programs"
+    inputs, expected = case / "inputs.safetensors", load_file(case / "expected.safetensors")["greedy"]
+    export(case / "model", programs, "dynamo", "growing")
+    for target, options in (("onnx", ()), ("openvino", ("--no-stateful",))):
+        ferry("export", programs, "--generation", "--to", target, *options, "-o", tmp_path / target, "-q")
+        np.testing.assert_array_equal(generate(tmp_path / target, inputs, RUNTIMES[target]), expected)
+    ferry("export", programs, "--generation", "--to", "openvino", "-o", tmp_path / "stateful", "-q")
+    done = ferry("generate", tmp_path / "stateful", "--inputs", inputs, status=None)
+    assert done.returncode == 6 and "--no-stateful" in done.stderr
+
+
 def test_a_picture_on_the_command_line_is_what_its_tensors_are(fixture, tmp_path):
     model, picture, inputs = tmp_path / "model", tmp_path / "cat.png", tmp_path / "inputs.safetensors"
     write_vision_model(fixture("llava"), model)
