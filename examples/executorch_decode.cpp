@@ -38,12 +38,22 @@ struct Signature {
         ferry_error error;
         if (ferry_exported_load(directory, &exported, &error) != FERRY_OK) fail(error.message);
     }
-    ~Signature() { ferry_exported_free(exported); }
+    ~Signature() {
+        ferry_exported_free(exported);
+    }
 
-    size_t inputs() const { return ferry_exported_input_count(exported); }
-    size_t outputs() const { return ferry_exported_output_count(exported); }
-    const ferry_port &input(size_t i) const { return *ferry_exported_input(exported, i); }
-    const ferry_port &output(size_t i) const { return *ferry_exported_output(exported, i); }
+    size_t inputs() const {
+        return ferry_exported_input_count(exported);
+    }
+    size_t outputs() const {
+        return ferry_exported_output_count(exported);
+    }
+    const ferry_port &input(size_t i) const {
+        return *ferry_exported_input(exported, i);
+    }
+    const ferry_port &output(size_t i) const {
+        return *ferry_exported_output(exported, i);
+    }
 
     size_t find_input(const std::string &name) const {
         for (size_t i = 0; i < inputs(); i++) {
@@ -59,7 +69,7 @@ static bool is_mask(const ferry_port &port) {
 }
 
 class Decoder {
-public:
+  public:
     Decoder(const char *directory, int64_t length)
         : signature(directory), module(std::string(directory) + "/model.pte"), length(length) {
         auto meta = module.method_meta("forward");
@@ -91,7 +101,7 @@ public:
         return std::max_element(last, last + vocabulary) - last;
     }
 
-private:
+  private:
     // What the step leaves in a cache goes where the cache is; other outputs get memory of their own.
     void bind(size_t index, const executorch::runtime::TensorInfo &info) {
         const ferry_port &port = signature.output(index);
@@ -157,7 +167,8 @@ int main(int argc, char **argv) {
     int64_t length = atoll(argv[2]), steps = atoll(argv[3]);
     std::vector<int64_t> prompt;
     for (int i = 4; i < argc; i++) prompt.push_back(atoll(argv[i]));
-    if ((int64_t)prompt.size() + steps > length) fail("the cache is too short for that many tokens");
+    if ((int64_t)prompt.size() + steps > length)
+        fail("the cache is too short for that many tokens");
 
     Decoder decoder(argv[1], length);
     int64_t next = decoder.feed(prompt);

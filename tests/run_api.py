@@ -60,15 +60,14 @@ class Exported:
         try:
             for name, array in inputs.items():
                 self.add(given, name, np.ascontiguousarray(array).reshape(array.shape))
-            self.check(
-                LIBRARY.ferry_exported_run(
-                    self.handle, ctypes.byref(self.config), given, ctypes.byref(outputs), ctypes.byref(self.error)
-                )
-            )
+            self.check(self.call(given, ctypes.byref(outputs), ctypes.byref(self.error)))
             return dict(self.take(outputs, i) for i in range(LIBRARY.ferry_tensors_count(outputs)))
         finally:
             LIBRARY.ferry_tensors_free(given)
             LIBRARY.ferry_tensors_free(outputs)
+
+    def call(self, given, outputs, error) -> int:
+        return LIBRARY.ferry_exported_run(self.handle, ctypes.byref(self.config), given, outputs, error)
 
     def add(self, tensors, name: str, array: np.ndarray):
         made, shape = ctypes.POINTER(Tensor)(), (ctypes.c_int64 * 8)(*array.shape)
@@ -93,3 +92,34 @@ class Exported:
     def close(self):
         LIBRARY.ferry_exported_free(self.handle)
         self.handle = None
+
+
+class Runner(Exported):
+    """One component of an export, whose cache stays with it from run to run."""
+
+    def __init__(self, directory: Path, component: str, runtime: str, libraries: Path):
+        super().__init__(directory, runtime, libraries)
+        self.runner = ctypes.c_void_p()
+        self.check(
+            LIBRARY.ferry_exported_runner(
+                self.handle, component.encode(), ctypes.byref(self.config), ctypes.byref(self.runner),
+                ctypes.byref(self.error),
+            )  # fmt: skip
+        )
+
+    def call(self, given, outputs, error) -> int:
+        return LIBRARY.ferry_runner_run(self.runner, given, outputs, error)
+
+    def cache(self) -> dict:
+        held = ctypes.c_void_p()
+        self.check(LIBRARY.ferry_runner_cache(self.runner, ctypes.byref(held), ctypes.byref(self.error)))
+        found = dict(self.take(held, i) for i in range(LIBRARY.ferry_tensors_count(held)))
+        LIBRARY.ferry_tensors_free(held)
+        return found
+
+    def reset(self):
+        self.check(LIBRARY.ferry_runner_reset(self.runner, ctypes.byref(self.error)))
+
+    def close(self):
+        LIBRARY.ferry_runner_free(self.runner)
+        super().close()

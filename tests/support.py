@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import zipfile
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -125,6 +127,45 @@ def write_tokenizer(directory: Path) -> None:
                 "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}}  # fmt: skip
     parts = {"added_tokens": [start], "pre_tokenizer": whole, "post_processor": template, "decoder": whole}
     (directory / "tokenizer.json").write_text(json.dumps({**parts, "model": model}))
+
+
+def write_png(path: Path, width: int, height: int) -> None:
+    """A picture of colors that run into each other."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    y, x = np.mgrid[0:height, 0:width]
+    pixels = np.stack([x * 255 // width, y * 255 // height, (x + y) % 256], -1).astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
+def write_vision_model(source: Path, directory: Path) -> None:
+    """A checkpoint with a tokenizer, which has a token for images, and a processor."""
+    directory.mkdir()
+    write_tokenizer(directory)
+    tokenizer = json.loads((directory / "tokenizer.json").read_text())
+    image = {**tokenizer["added_tokens"][0], "id": 257, "content": "<image>"}
+    tokenizer["added_tokens"].append(image)
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((source / "config.json").read_text())
+    config["image_token_index"] = 257
+    config["text_config"]["vocab_size"] = 258
+    (directory / "config.json").write_text(json.dumps(config))
+    weights = load_file(source / "model.safetensors")
+    for name in weights:
+        if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+            weights[name] = np.resize(weights[name], (258, weights[name].shape[1]))
+    save_file(weights, directory / "model.safetensors")
+    size = config["vision_config"]["image_size"]
+    image = {"image_processor_type": "CLIPImageProcessor", "size": size, "crop_size": size}
+    whole = {"processor_class": "LlavaProcessor", "patch_size": config["vision_config"]["patch_size"]}
+    whole |= {"image_processor": image, "num_additional_image_tokens": 1}
+    whole |= {"vision_feature_select_strategy": "default", "image_token": "<image>"}
+    (directory / "processor_config.json").write_text(json.dumps(whole))
 
 
 def compare(actual: dict, expected: dict, tolerance: float = TOLERANCE) -> None:

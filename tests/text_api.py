@@ -1,6 +1,7 @@
 """The text functions of libferry (include/ferry/text.h), called through ctypes."""
 
 import ctypes
+import json
 import os
 
 from support import FERRY
@@ -114,6 +115,42 @@ class Tokenizer:
             LIBRARY.ferry_tokenizer_close(self.handle)
 
 
-for name in ("ferry_tokenizer_close", "ferry_encoding_free", "ferry_text_stream_free"):
+class ChatConfig(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("add_generation_prompt", ctypes.c_bool),
+        ("template_name", ctypes.c_char_p),
+        ("tools", ctypes.c_char_p),
+        ("variables", ctypes.c_char_p),
+    ]
+
+
+class Chat:
+    def __init__(self, path):
+        self.handle = ctypes.c_void_p()
+        self.error = Error()
+        self.call(LIBRARY.ferry_chat_open, os.fsencode(path), ctypes.byref(self.handle))
+
+    call = Tokenizer.call
+
+    def render(self, messages, tools=None, add_generation_prompt=True, template=None, **variables) -> str:
+        pieces = []
+        write = WRITE(lambda _, text, length: pieces.append(ctypes.string_at(text, length)))
+        config = ChatConfig()
+        LIBRARY.ferry_chat_config_init(ctypes.byref(config))
+        config.add_generation_prompt = add_generation_prompt
+        config.template_name = template and template.encode()
+        config.tools = json.dumps(tools).encode() if tools is not None else None
+        config.variables = json.dumps(variables).encode() if variables else None
+        text = json.dumps(messages).encode()
+        self.call(LIBRARY.ferry_chat_render, self.handle, text, ctypes.byref(config), write, None)
+        return b"".join(pieces).decode()
+
+    def __del__(self):
+        if self.handle:
+            LIBRARY.ferry_chat_close(self.handle)
+
+
+for name in ("ferry_chat_close", "ferry_tokenizer_close", "ferry_encoding_free", "ferry_text_stream_free"):
     getattr(LIBRARY, name).restype = None
     getattr(LIBRARY, name).argtypes = [ctypes.c_void_p]

@@ -84,7 +84,7 @@ typedef struct ferry_port {
     size_t rank;
     const char *shape[FERRY_MAX_RANK];
     const char
-        *writes; /* of an output: the input or buffer that holds it after the call, or NULL */
+        *writes;   /* of an output: the input or buffer that holds it after the call, or NULL */
     bool in_place; /* and that may be computed in its memory, which nothing else reads */
 } ferry_port;
 
@@ -126,8 +126,8 @@ typedef struct ferry_check_config {
      * reference runtime on the exported program itself. */
     const char *against;
     const char *component; /* of an export with several: this one; NULL: all */
-    const char *inputs; /* file of inputs; NULL: made up from the signature, at two shapes */
-    double tolerance;   /* passed when difference <= tolerance * max(1, scale); 1e-4 by default */
+    const char *inputs;    /* file of inputs; NULL: made up from the signature, at two shapes */
+    double tolerance; /* passed when difference <= tolerance * max(1, scale); 1e-4 by default */
     const char *library;
     unsigned threads;
     ferry_compare compare;

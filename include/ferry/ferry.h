@@ -24,6 +24,7 @@
 #include <ferry/exported.h>
 #include <ferry/generation.h>
 #include <ferry/info.h>
+#include <ferry/media.h>
 #include <ferry/model.h>
 #include <ferry/plugin.h>
 #include <ferry/status.h>

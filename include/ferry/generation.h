@@ -34,6 +34,33 @@ FERRY_API ferry_status ferry_parts_skip(ferry_parts *parts, const char *name, fe
 FERRY_API ferry_status ferry_parts_export(const ferry_parts *parts, ferry_exported **out,
                                           ferry_error *error);
 
+/* ---- running components ---- */
+
+/* A component that is run step after step, and keeps its cache in between: what is an input and an output of
+ * the same name. Nothing of it is copied where the runtime can hand its own tensors over, and a static cache
+ * is updated in place. */
+typedef struct ferry_runner ferry_runner;
+
+/* Open a component (NULL: the only one) of an export that ferry wrote. The export must outlive the runner, and
+ * have one runner per component at a time. */
+FERRY_API ferry_status ferry_exported_runner(ferry_exported *exported, const char *name,
+                                             const ferry_run_config *config, ferry_runner **out,
+                                             ferry_error *error);
+FERRY_API void ferry_runner_free(ferry_runner *runner);
+
+/* Run on `inputs`, by the names of the model's keywords. The cache goes on from the last run, unless it is among
+ * them; the first run must be given one, such as prefill's, or one without entries, except where the
+ * runtime keeps it. `*outputs`, which the caller frees, has everything but the cache. */
+FERRY_API ferry_status ferry_runner_run(ferry_runner *runner, const ferry_tensors *inputs,
+                                        ferry_tensors **outputs, ferry_error *error);
+
+/* A copy of the cache, by the names of the inputs; the caller's to free. */
+FERRY_API ferry_status ferry_runner_cache(ferry_runner *runner, ferry_tensors **out,
+                                          ferry_error *error);
+
+/* Forget the cache. */
+FERRY_API ferry_status ferry_runner_reset(ferry_runner *runner, ferry_error *error);
+
 /* ---- generating ---- */
 
 /* Told a new token of a sequence of the batch, in order; returning true ends the generation. */
@@ -70,6 +97,11 @@ typedef struct ferry_generate_config {
     /* What decoders behind an encoder start with, the start token included; none: that token alone. */
     const int64_t *decoder_prompt;
     size_t decoder_prompt_count;
+
+    /* Whisper, before ferry_generate_config_load: the language that is spoken, such as "en", the default, and
+     * whether it is to be translated into English. */
+    const char *language;
+    bool translate;
 
     int64_t chunk; /* prompts go into a multi-token decode this many tokens at a time; 0: whole */
 

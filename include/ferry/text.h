@@ -1,4 +1,4 @@
-/* Text in and out of models: the tokenizers of Hugging Face checkpoints.
+/* Text in and out of models: the tokenizers and chat templates of Hugging Face checkpoints.
  *
  *     ferry_tokenizer *tokenizer;
  *     ferry_encoding *encoding;
@@ -110,6 +110,56 @@ FERRY_API bool ferry_tokenizer_id(const ferry_tokenizer *tokenizer, const char *
 
 /* Is it skipped when special tokens are? */
 FERRY_API bool ferry_tokenizer_is_special(const ferry_tokenizer *tokenizer, uint32_t id);
+
+/* ---- chats ---- */
+
+/* The chat templates of a checkpoint: Jinja programs that write a conversation as the one text that the
+ * model was trained on. Rendering changes nothing in it: threads may share one. */
+typedef struct ferry_chat ferry_chat;
+
+/* Open the templates in a directory: chat_template.jinja and chat_templates/NAME.jinja, or what
+ * tokenizer_config.json has under "chat_template", with the special tokens; or those in a GGUF file.
+ * NOT_FOUND where there are none. */
+FERRY_API ferry_status ferry_chat_open(const char *path, ferry_chat **out, ferry_error *error);
+FERRY_API void ferry_chat_close(ferry_chat *chat);
+
+/* The name of a template, "default" for most; NULL past the last one. Valid while the chat is open. */
+FERRY_API const char *ferry_chat_template_at(const ferry_chat *chat, size_t index);
+
+/* A special token by its name in the configuration, such as "eos_token"; NULL when there is none. */
+FERRY_API const char *ferry_chat_token(const ferry_chat *chat, const char *name);
+
+/* How to render. ferry_chat_config_init sets the defaults. */
+typedef struct ferry_chat_config {
+    size_t size; /* of this structure, as the caller knows it; set by init */
+
+    /* End with what begins the model's answer; true by default. */
+    bool add_generation_prompt;
+
+    /* Which template; NULL: "tool_use" when there are tools and such a template, else "default". */
+    const char *template_name;
+
+    /* JSON: a list of tools as the template expects them, JSON schemas mostly; NULL: none. */
+    const char *tools;
+
+    /* JSON: an object of more variables for the template, such as {"enable_thinking": false}; NULL: none. */
+    const char *variables;
+} ferry_chat_config;
+
+FERRY_API void ferry_chat_config_init(ferry_chat_config *config);
+
+/* Render a conversation: JSON, a list of messages, each an object with "role" and "content" and whatever
+ * else the template knows. The text goes to `write` in one piece. It holds the special tokens that it
+ * needs: encode it without adding any. `config` may be NULL. INVALID_ARGUMENT, with the line of the
+ * template, when the template refuses the conversation. */
+FERRY_API ferry_status ferry_chat_render(const ferry_chat *chat, const char *messages,
+                                         const ferry_chat_config *config, ferry_write write,
+                                         void *context, ferry_error *error);
+
+/* The same for a conversation of one message, by the user: well-formed UTF-8. */
+FERRY_API ferry_status ferry_chat_render_user(const ferry_chat *chat, const char *text,
+                                              size_t length, const ferry_chat_config *config,
+                                              ferry_write write, void *context, ferry_error *error);
 
 #ifdef __cplusplus
 }

@@ -38,9 +38,9 @@ typedef struct Command {
     int (*run)(int argc, char **argv);
 } Command;
 
-/* Parse argv[1..]: options of the table anywhere, `positional_count` other arguments, of which those in
- * brackets in `arguments` may be missing, and are NULL then. Prints the help
- * and exits for --help; prints what is wrong and exits with 2. */
+/* Parse argv[1..]: options of the table anywhere, at most `positional_count` other arguments, of which those
+ * in brackets in `arguments` may be missing; what is missing is NULL. Prints the help and exits for --help;
+ * prints what is wrong and exits with 2. */
 void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
                char **argv, const char **positional, size_t positional_count);
 
@@ -57,10 +57,65 @@ void cli_parse(const Command *command, const Option *options, size_t option_coun
 /* Load them; `*out` is NULL when the list is empty. 0, or an exit status. */
 int cli_load_plugins(const StringList *files, ferry_plugins **out);
 
+/* ---- chats ---- */
+
+/* What options say about a text that is a conversation. */
+typedef struct ChatOptions {
+    bool chat, messages, no_prompt;
+    const char *template_name, *tools, *variables;
+} ChatOptions;
+
+/* Their rows in a command's options. */
+#define OPTIONS_CHAT(options)                                                                      \
+    {0,                                                                                            \
+     "chat",                                                                                       \
+     NULL,                                                                                         \
+     OPTION_FLAG,                                                                                  \
+     &(options)->chat,                                                                             \
+     "TEXT is what a user says to a chat model: write it as the\n"                                 \
+     "checkpoint's chat template does"},                                                           \
+        {0,                                                                                        \
+         "messages",                                                                               \
+         NULL,                                                                                     \
+         OPTION_FLAG,                                                                              \
+         &(options)->messages,                                                                     \
+         "TEXT is a conversation: a JSON list of {\"role\", \"content\"}"},                        \
+        {0,                                                                                        \
+         "template",                                                                               \
+         "NAME",                                                                                   \
+         OPTION_STRING,                                                                            \
+         &(options)->template_name,                                                                \
+         "which chat template, where there are several"},                                          \
+        {0,                                                                                        \
+         "tools",                                                                                  \
+         "FILE",                                                                                   \
+         OPTION_STRING,                                                                            \
+         &(options)->tools,                                                                        \
+         "a JSON list of the tools that a model may call"},                                        \
+        {0,                                                                                        \
+         "variables",                                                                              \
+         "JSON",                                                                                   \
+         OPTION_STRING,                                                                            \
+         &(options)->variables,                                                                    \
+         "an object of more variables for the chat template,\n"                                    \
+         "such as '{\"enable_thinking\": false}'"},                                                \
+    {                                                                                              \
+        0, "no-generation-prompt", NULL, OPTION_FLAG, &(options)->no_prompt,                       \
+            "end where the conversation ends, not where the answer begins"                         \
+    }
+
+/* Is the text a conversation? */
+bool cli_is_chat(const ChatOptions *options);
+
+/* A conversation as the checkpoint's chat template writes it, terminated, to be freed; NULL, with a message
+ * and `*status`, when it cannot. */
+char *cli_chat_render(const char *directory, const ChatOptions *options, const char *text,
+                      size_t *length, int *status);
+
 /* ---- commands, one file each ---- */
 
 extern const Command command_export, command_run, command_check, command_show, command_models,
-    command_ops, command_doctor, command_tokenize, command_generate;
+    command_ops, command_doctor, command_tokenize, command_preprocess, command_generate;
 
 /* ---- output ---- */
 
@@ -90,8 +145,9 @@ double cli_seconds(void);
 /* A JSON string literal on stdout. */
 void cli_json_string(const char *text);
 
-/* All of stdin, terminated, to be freed. NULL, with a message, when it cannot be read. */
-char *cli_read_input(size_t *length);
+/* All of a file, or of stdin where `path` is NULL, terminated, to be freed. NULL, with a message, when it
+ * cannot be read. */
+char *cli_read(const char *path, size_t *length);
 
 /* Flush stdout; 4 (and a message) when it cannot be written, else `status`. */
 int cli_finish(int status);

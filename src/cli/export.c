@@ -135,7 +135,7 @@ static ferry_status make_export(ferry_model *model, const ExportArgs *args,
                                 const ferry_export_config *config, ferry_exported **out,
                                 ferry_error *error) {
     ferry_parts *parts;
-    if (!args->generation) return ferry_export(model, config, out, error);
+    if (!args->generation || args->component) return ferry_export(model, config, out, error);
     ferry_status status = ferry_decompose(model, config, &parts, error);
     if (status != FERRY_OK) return status;
     status = ferry_parts_export(parts, out, error);

@@ -1,12 +1,13 @@
 /* ferry generate */
-#include "cli/cli.h"
+#include "cli/prompt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct GenerateArgs {
-    const char *tokens, *output;
+    PromptArgs prompt;
+    const char *inputs, *output;
     long max_new_tokens, top_k, seed, beams, chunk, threads;
     double temperature, top_p, min_p, repetition_penalty;
     bool sample, greedy, stats, ids;
@@ -40,29 +41,6 @@ static bool print_token(void *context, size_t sequence, int64_t token) {
     return printer->failed;
 }
 
-/* input_ids [1, count]. */
-static ferry_status make_prompt(const uint32_t *ids, size_t count, ferry_tensors **out,
-                                ferry_error *error) {
-    ferry_tensor *tensor;
-    const int64_t shape[2] = {1, (int64_t)count};
-    *out = ferry_tensors_new();
-    ferry_status status =
-        ferry_tensors_add(*out, "input_ids", FERRY_I64, 2, shape, &tensor, error);
-    for (size_t i = 0; status == FERRY_OK && i < count; i++) ((int64_t *)tensor->data)[i] = ids[i];
-    return status;
-}
-
-static ferry_status encode(ferry_tokenizer *tokenizer, const char *text, ferry_tensors **out,
-                           ferry_error *error) {
-    ferry_encoding *encoding;
-    ferry_status status =
-        ferry_tokenizer_encode(tokenizer, text, strlen(text), NULL, &encoding, error);
-    if (status != FERRY_OK) return status;
-    status = make_prompt(encoding->ids, encoding->count, out, error);
-    ferry_encoding_free(encoding);
-    return status;
-}
-
 static void print_stats(const ferry_generate_stats *stats) {
     double prefill = stats->prefill_seconds, decode = stats->decode_seconds;
     size_t steps = stats->new_tokens ? stats->new_tokens - 1 : 0;
@@ -92,48 +70,70 @@ static void apply(const GenerateArgs *args, ferry_generate_config *config) {
     config->run.note = config->note = cli_note;
 }
 
-static int generate(ferry_exported *exported, const GenerateArgs *args, const char *prompt,
-                    ferry_generate_config *config) {
-    ferry_error error;
-    ferry_tokenizer *tokenizer = NULL;
-    ferry_tensors *inputs = NULL, *outputs = NULL;
+/* Generate from inputs; text comes through the tokenizer (NULL: there is none). */
+static ferry_status generate(ferry_exported *exported, const GenerateArgs *args,
+                             const ferry_tensors *inputs, ferry_tokenizer *tokenizer,
+                             ferry_generate_config *config, ferry_error *error) {
+    ferry_tensors *outputs = NULL;
     ferry_generate_stats stats;
     Printer printer = {.config = config};
     ferry_status status = FERRY_OK;
-    if (prompt) status = ferry_tokenizer_open(args->tokens, &tokenizer, &error);
-    if (prompt && status == FERRY_OK) status = encode(tokenizer, prompt, &inputs, &error);
-    if (!prompt) status = ferry_tensors_load(args->tokens, &inputs, &error);
-    if (status == FERRY_OK && tokenizer && !args->ids) {
-        status = ferry_text_stream_new(tokenizer, true, &printer.stream, &error);
-    }
+    if (tokenizer && !args->ids)
+        status = ferry_text_stream_new(tokenizer, true, &printer.stream, error);
     config->token = args->output ? NULL : print_token;
     config->token_context = &printer;
     if (status == FERRY_OK)
-        status = ferry_generate(exported, config, inputs, &outputs, &stats, &error);
+        status = ferry_generate(exported, config, inputs, &outputs, &stats, error);
     if (status == FERRY_OK && printer.failed) {
-        error = printer.error;
-        status = error.status;
+        *error = printer.error;
+        status = error->status;
     }
     if (status == FERRY_OK && printer.stream)
-        status = ferry_text_stream_end(printer.stream, cli_write, NULL, &error);
+        status = ferry_text_stream_end(printer.stream, cli_write, NULL, error);
     if (status == FERRY_OK && args->output)
-        status = ferry_tensors_save(outputs, args->output, &error);
+        status = ferry_tensors_save(outputs, args->output, error);
     if (status == FERRY_OK && !args->output) putchar('\n');
     if (status == FERRY_OK && args->stats) print_stats(&stats);
     ferry_text_stream_free(printer.stream);
-    ferry_tokenizer_close(tokenizer);
-    ferry_tensors_free(inputs);
     ferry_tensors_free(outputs);
+    return status;
+}
+
+/* From a prompt, or from a file of inputs. */
+static int generate_from(ferry_exported *exported, const GenerateArgs *args,
+                         ferry_generate_config *config) {
+    ferry_error error;
+    Prompt prompt = {0};
+    ferry_tensors *loaded = NULL;
+    ferry_status status = args->inputs ? ferry_tensors_load(args->inputs, &loaded, &error)
+                                       : prompt_make(&args->prompt, &prompt, &error);
+    if (status == FERRY_OK) {
+        status = generate(exported, args, loaded ? loaded : prompt.inputs, prompt.tokenizer, config,
+                          &error);
+    }
+    prompt_free(&prompt);
+    ferry_tensors_free(loaded);
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }
 
 static int run_generate(int argc, char **argv) {
     GenerateArgs args = {.max_new_tokens = 128, .top_k = -1};
     ferry_generate_config config;
-    const char *names[2] = {NULL, NULL}, *inputs = NULL;
+    const char *names[2];
     ferry_generate_config_init(&config);
     const Option options[] = {
-        {'i', "inputs", "FILE", OPTION_STRING, &inputs,
+        {0, "chat", NULL, OPTION_FLAG, &args.prompt.chat,
+         "PROMPT is what a user says to a chat model: write it as the\n"
+         "model's chat template does"},
+        {0, "image", "FILE", OPTION_LIST, &args.prompt.images,
+         "an image (PNG, JPEG) that PROMPT speaks of; may be repeated"},
+        {0, "audio", "FILE", OPTION_LIST, &args.prompt.sounds,
+         "a sound (WAV) that PROMPT speaks of, or to transcribe"},
+        {0, "language", "CODE", OPTION_STRING, &config.language,
+         "the language that is spoken, such as fr; default en"},
+        {0, "translate", NULL, OPTION_FLAG, &config.translate,
+         "translate what is spoken into English"},
+        {'i', "inputs", "FILE", OPTION_STRING, &args.inputs,
          "input_ids and other inputs (.safetensors, .npz) in the place of\n"
          "PROMPT"},
         {'o', "output", "FILE", OPTION_STRING, &args.output,
@@ -169,13 +169,15 @@ static int run_generate(int argc, char **argv) {
         {0, "threads", "N", OPTION_NUMBER, &args.threads, "threads of the runtime"},
     };
     cli_parse(&command_generate, options, sizeof options / sizeof *options, argc, argv, names, 2);
-    if ((names[1] != NULL) == (inputs != NULL)) {
-        fputs("ferry generate: expected either a PROMPT or --inputs FILE; see `ferry generate "
-              "--help`\n",
+    args.prompt.directory = names[0];
+    args.prompt.text = names[1];
+    bool media = args.prompt.images.count + args.prompt.sounds.count > 0;
+    if (args.inputs ? names[1] || media : !names[1] && !args.prompt.sounds.count) {
+        fputs("ferry generate: expected a PROMPT, or a sound, or --inputs FILE alone; see `ferry "
+              "generate --help`\n",
               stderr);
         return 2;
     }
-    args.tokens = inputs ? inputs : names[0];
     ferry_exported *exported;
     ferry_error error;
     if (ferry_exported_load(names[0], &exported, &error) != FERRY_OK) return cli_fail(&error);
@@ -185,7 +187,7 @@ static int run_generate(int argc, char **argv) {
         return cli_fail(&error);
     }
     apply(&args, &config);
-    int status = generate(exported, &args, names[1], &config);
+    int status = generate_from(exported, &args, &config);
     ferry_exported_free(exported);
     return status;
 }

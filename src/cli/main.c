@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const Command *const commands[] = {
-    &command_export,   &command_generate, &command_run, &command_check,  &command_show,
-    &command_tokenize, &command_models,   &command_ops, &command_doctor,
+    &command_export,   &command_generate,   &command_run,    &command_check, &command_show,
+    &command_tokenize, &command_preprocess, &command_models, &command_ops,   &command_doctor,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
@@ -16,7 +16,7 @@ static void print_usage(FILE *out) {
           "Exports pretrained transformer models to the runtimes that run them.\n\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        fprintf(out, "  %-8s %-12s %s\n", commands[i]->name, commands[i]->arguments,
+        fprintf(out, "  %-10s %-12s %s\n", commands[i]->name, commands[i]->arguments,
                 commands[i]->summary);
     }
     fputs("\n`ferry COMMAND --help` tells more. Data goes to stdout, everything else to stderr.\n\n"

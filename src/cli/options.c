@@ -100,9 +100,10 @@ static int take_option(const Command *command, const Option *options, size_t cou
 
 void cli_parse(const Command *command, const Option *options, size_t option_count, int argc,
                char **argv, const char **positional, size_t positional_count) {
-    size_t found = 0, required = positional_count;
+    size_t found = 0, required = 0;
     bool only_positional = false;
-    for (const char *c = command->arguments; *c; c++) required -= *c == '[';
+    for (const char *c = command->arguments; *c; c += strcspn(c, " "), c += strspn(c, " "))
+        required += *c != '[';
     for (size_t i = 0; i < positional_count; i++) positional[i] = NULL;
     for (int i = 1; i < argc; i++) {
         if (!only_positional && strcmp(argv[i], "--") == 0) {

@@ -63,20 +63,23 @@ void cli_json_string(const char *text) {
     putchar('"');
 }
 
-char *cli_read_input(size_t *length) {
+char *cli_read(const char *path, size_t *length) {
     size_t size = 0, capacity = 0;
     char *text = NULL;
-    while (!feof(stdin) && !ferror(stdin)) {
+    FILE *file = path ? fopen(path, "rb") : stdin;
+    while (file && !feof(file) && !ferror(file)) {
         if (capacity - size < 2) {
             capacity = capacity ? capacity * 2 : 1 << 16;
             char *grown = realloc(text, capacity);
             if (!grown) break;
             text = grown;
         }
-        size += fread(text + size, 1, capacity - size - 1, stdin);
+        size += fread(text + size, 1, capacity - size - 1, file);
     }
-    if (!text || !feof(stdin)) {
-        fputs("ferry: cannot read standard input\n", stderr);
+    bool complete = text && feof(file);
+    if (file && path) fclose(file);
+    if (!complete) {
+        fprintf(stderr, "ferry: cannot read %s\n", path ? path : "standard input");
         free(text);
         return NULL;
     }

@@ -67,8 +67,7 @@ static int run_run(int argc, char **argv) {
     ferry_status status = ferry_exported_load(directory, &exported, &error);
     if (status == FERRY_OK) status = ferry_exported_component(exported, component, &chosen, &error);
     if (status == FERRY_OK) status = ferry_tensors_load(inputs_path, &inputs, &error);
-    if (status == FERRY_OK)
-        status = ferry_exported_run(chosen, &config, inputs, &outputs, &error);
+    if (status == FERRY_OK) status = ferry_exported_run(chosen, &config, inputs, &outputs, &error);
     if (status == FERRY_OK && output_path)
         status = ferry_tensors_save(outputs, output_path, &error);
     if (status == FERRY_OK && !output_path) print_outputs(outputs);

@@ -231,8 +231,8 @@ static ferry_status show_components(ferry_exported *whole, const char *path, con
         if (status != FERRY_OK) return status;
         status = show_component(component, path, args->component, args, error);
     } else if (count == 1) {
-        status = show_component(ferry_exported_component_at(whole, 0), path, "an export", args,
-                                error);
+        status =
+            show_component(ferry_exported_component_at(whole, 0), path, "an export", args, error);
     }
     bool all = !args->component && count > 1, list = all && args->json && !args->program;
     if (list) printf("{\"kind\": \"export\", \"components\": [");

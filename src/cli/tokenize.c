@@ -71,7 +71,9 @@ static uint32_t *parse_ids(const char *text, size_t *count) {
 
 static int run_tokenize(int argc, char **argv) {
     const char *arguments[2];
-    bool json = false, decode = false, plain = false, skip = false;
+    bool json = false, decode = false, plain = false, skip = false, render = false;
+    ChatOptions chat = {0};
+    int exit_status;
     ferry_encode_config config;
     ferry_encode_config_init(&config);
     const Option options[] = {
@@ -84,14 +86,33 @@ static int run_tokenize(int argc, char **argv) {
         {0, "truncate", NULL, OPTION_FLAG, &config.truncate,
          "cut off what tokenizer.json allows no room for"},
         {0, "pad", NULL, OPTION_FLAG, &config.pad, "fill up as tokenizer.json says"},
+        OPTIONS_CHAT(&chat),
+        {0, "render", NULL, OPTION_FLAG, &render,
+         "with --chat or --messages: print the text, not its ids"},
         {0, "json", NULL, OPTION_FLAG, &json, "print JSON: tokens, ids, offsets in bytes, masks"},
     };
     cli_parse(&command_tokenize, options, sizeof options / sizeof *options, argc, argv, arguments,
               2);
+    if (render && !cli_is_chat(&chat)) {
+        fputs("ferry tokenize: --render goes with --chat or --messages\n", stderr);
+        return ferry_status_exit(FERRY_INVALID_ARGUMENT);
+    }
     size_t length = arguments[1] ? strlen(arguments[1]) : 0, count = 0;
-    char *input = arguments[1] ? NULL : cli_read_input(&length);
+    char *input = arguments[1] ? NULL : cli_read(NULL, &length);
     const char *text = arguments[1] ? arguments[1] : input;
     if (!text) return ferry_status_exit(FERRY_IO);
+    if (cli_is_chat(&chat)) {
+        char *rendered = cli_chat_render(arguments[0], &chat, text, &length, &exit_status);
+        free(input);
+        text = input = rendered;
+        if (!text) return exit_status;
+        plain = true; /* the template writes those that it wants */
+        if (render) {
+            cli_write(NULL, text, length);
+            free(input);
+            return 0;
+        }
+    }
     uint32_t *ids = decode ? parse_ids(text, &count) : NULL;
     if (decode && !ids) {
         free(input);
@@ -113,8 +134,9 @@ static int run_tokenize(int argc, char **argv) {
     return status == FERRY_OK ? 0 : cli_fail(&error);
 }
 
-const Command command_tokenize = {
-    "tokenize", "DIR [TEXT]", "Turn text into the ids that a model takes, or back",
-    "DIR is a checkpoint with a tokenizer.json, such a file, or a GGUF file. Without TEXT, it is read\n"
-    "from standard input, as it is: a final newline is part of it.",
-    run_tokenize};
+const Command command_tokenize = {"tokenize", "DIR [TEXT]",
+                                  "Turn text into the ids that a model takes, or back",
+                                  "DIR is a checkpoint with a tokenizer.json, such a file, or a "
+                                  "GGUF file. Without TEXT, it is read\n"
+                                  "from standard input, as it is: a final newline is part of it.",
+                                  run_tokenize};

@@ -11,9 +11,9 @@
 typedef struct Beams {
     Generator *g;
     int64_t beams, prompts;
-    BeamSearch *searches;       /* one per prompt */
-    int64_t *parents, *added;   /* of all rows */
-    int64_t *moved;             /* tokens, while rows change places */
+    BeamSearch *searches;     /* one per prompt */
+    int64_t *parents, *added; /* of all rows */
+    int64_t *moved;           /* tokens, while rows change places */
 } Beams;
 
 /* ---- rows ---- */
@@ -59,8 +59,8 @@ static ferry_status move_cache(Beams *b) {
     g->feed.beams = b->parents;
     if (!moves || !g->decode || step_is_stateful(g->decode) || g->feed.starts) return FERRY_OK;
     ferry_tensors *cache = NULL, *moved = ferry_tensors_new();
-    ferry_status status = moved ? step_carried(g->decode, &cache, g->error)
-                                : error_memory(g->error, "beams", 0);
+    ferry_status status =
+        moved ? step_carried(g->decode, &cache, g->error) : error_memory(g->error, "beams", 0);
     for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(cache); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(cache, i);
         bool by_row = tensor->rank > 0 && tensor->shape[0] == rows;
@@ -145,7 +145,8 @@ static ferry_status make_sequences(const Beams *b, ferry_tensors **out) {
     for (int64_t p = 0; p < b->prompts; p++) {
         const Beam *best = &b->searches[p].ended[0];
         for (int64_t i = 0; i < longest; i++) {
-            ((int64_t *)sequences->data)[p * longest + i] = i < best->length ? best->tokens[i] : fill;
+            ((int64_t *)sequences->data)[p * longest + i] =
+                i < best->length ? best->tokens[i] : fill;
         }
     }
     return FERRY_OK;

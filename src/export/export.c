@@ -73,6 +73,7 @@ static ferry_status build_checkpoint(Export *ex, const Checkpoint *checkpoint) {
                             .component = config->component,
                             .static_cache = config->static_cache,
                             .multi_token = config->multi_token_decode,
+                            .keeps_cache = ex->exported->target->keeps_caches && !config->stateless,
                             .ignored_keys = config->ignored_config_keys,
                             .ignored_key_count = config->ignored_config_key_count,
                             .note = config->note,

@@ -41,8 +41,9 @@ typedef struct Manifest {
     int64_t static_cache; /* length of the caches; 0: they grow */
     bool stateful;        /* the program keeps caches from run to run */
     bool counted;         /* the caches that it goes on from are static */
-    json_t *ranges; /* of symbolic sizes, by name; in the document; may be NULL */
-    json_t *json;   /* the document; owned */
+    bool traced;          /* the source was a torch.export program */
+    json_t *ranges;       /* of symbolic sizes, by name; in the document; may be NULL */
+    json_t *json;         /* the document; owned */
 } Manifest;
 
 typedef struct ExportTarget ExportTarget;
@@ -85,9 +86,10 @@ typedef struct Save Save;
 
 /* What differs between the formats that can be exported to. */
 struct ExportTarget {
-    const char *name;             /* "onnx" */
-    const char *prefix, *suffix;  /* of a component's file: "openvino_" "model" ".xml" */
-    bool keeps_weights; /* those of a program that stays one remain what they were to it */
+    const char *name;            /* "onnx" */
+    const char *prefix, *suffix; /* of a component's file: "openvino_" "model" ".xml" */
+    bool keeps_caches;           /* its programs can, from run to run */
+    bool keeps_weights;          /* those of a program that stays one remain what they were to it */
     ferry_status (*legalize)(Program *program, const Registry *registry,
                              const ferry_export_config *config, ferry_error *error);
     /* Settle what depends on the finished program; NULL: nothing does. */
@@ -116,7 +118,8 @@ struct Save {
     Arena arena;
     OutputFile files[SAVE_MAX_FILES]; /* in the order in which they are committed */
     size_t count;
-    const char *stale[SAVE_MAX_FILES]; /* what an earlier export may have left and this one has not */
+    const char
+        *stale[SAVE_MAX_FILES]; /* what an earlier export may have left and this one has not */
     size_t stale_count;
     SharedWeights shared; /* between components */
     ferry_export_sizes sizes;
@@ -166,7 +169,8 @@ ferry_status manifest_of_pt2(Manifest *manifest, Program *program, const char *f
 ferry_status manifest_read(Manifest *manifest, const char *directory, ferry_error *error);
 
 /* The manifest of component `index` of a document. NOT_FOUND past the end. */
-ferry_status manifest_component(const Manifest *all, size_t index, Manifest *out, ferry_error *error);
+ferry_status manifest_component(const Manifest *all, size_t index, Manifest *out,
+                                ferry_error *error);
 
 /* The document of an export with these components. */
 ferry_status manifest_join(Manifest *manifest, ferry_exported *const *components, size_t count,

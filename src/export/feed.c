@@ -70,8 +70,16 @@ static ferry_status add_ids(const Input *in) {
     return FERRY_OK;
 }
 
+/* The position of kind `k` of `kinds` in a slot, where `before` tokens stand before it. */
+static int64_t position(const Feed *feed, int64_t kinds, int64_t k, int64_t row, int64_t slot,
+                        int64_t before) {
+    int64_t place = k - (kinds - 3); /* the first of four is text's */
+    if (!feed->places || kinds < 3 || place < 0) return feed->first_position + before;
+    return feed->places[(place * feed->batch + row) * feed->capacity + slot];
+}
+
 /* How many tokens that are no padding stand before each slot; 0 at padding. With several kinds of positions
- * (text, height, width, ...), [kinds, batch, count], text has the same in all. */
+ * ((text,) time, height, width), [kinds, batch, count], text has the same in all. */
 static ferry_status add_positions(const Input *in) {
     const Feed *feed = in->feed;
     int64_t kinds = in->port->rank == 3 ? strtoll(in->port->shape[0], NULL, 10) : 1;
@@ -85,7 +93,7 @@ static ferry_status add_positions(const Input *in) {
             int64_t i = s - feed->used;
             for (int64_t k = 0; k < kinds && i >= 0; k++) {
                 set(tensor, (size_t)((k * feed->batch + row) * feed->count + i),
-                    valid[s] ? before : 0);
+                    valid[s] ? position(feed, kinds, k, row, s, before) : 0);
             }
             before += valid[s];
         }
@@ -106,26 +114,48 @@ static int64_t key_count(const Input *in) {
     return fixed ? in->feed->cache_length : in->feed->used + in->feed->count;
 }
 
-/* Which keys are there and no padding: [batch, keys]. */
+/* Is a mask as long as the tokens of the step, because the model has no keys? */
+static bool masks_tokens(const Input *in) {
+    const StepPort *other;
+    for (size_t i = 0; (other = step_input(in->step, i)); i++) {
+        bool ids =
+            !strcmp(other->keyword, "input_ids") || !strcmp(other->keyword, "decoder_input_ids");
+        if (ids && other->port->rank == 2)
+            return strcmp(other->port->shape[1], in->port->shape[1]) == 0;
+    }
+    return false;
+}
+
+/* Which keys are there and no padding, [batch, keys]; or which of the tokens are none. */
 static ferry_status add_key_mask(const Input *in) {
     const Feed *feed = in->feed;
-    const int64_t shape[2] = {feed->batch, key_count(in)};
-    int64_t filled = feed->used + feed->count;
+    bool tokens = masks_tokens(in);
+    const int64_t shape[2] = {feed->batch, tokens ? feed->count : key_count(in)};
+    int64_t first = tokens ? feed->used : 0, filled = feed->used + feed->count - first;
     ferry_tensor *tensor;
     TRY(add(in, 2, shape, &tensor));
     for (int64_t row = 0; row < feed->batch; row++) {
         for (int64_t s = 0; s < shape[1] && s < filled; s++) {
-            set(tensor, (size_t)(row * shape[1] + s), feed->valid[row * feed->capacity + s]);
+            set(tensor, (size_t)(row * shape[1] + s),
+                feed->valid[row * feed->capacity + first + s]);
         }
     }
     return FERRY_OK;
 }
 
+/* Are the slots of one block of tokens that see each other? */
+static bool shares_block(const Feed *feed, int64_t row, int64_t q, int64_t k) {
+    const int64_t *blocks = feed->blocks ? feed->blocks + row * feed->capacity : NULL;
+    return blocks && blocks[q] >= 0 && blocks[q] == blocks[k];
+}
+
 /* May the query in slot q see the key in slot k, as far as their places go? */
-static bool sees(const Input *in, int64_t q, int64_t k) {
+static bool sees(const Input *in, int64_t row, int64_t q, int64_t k) {
     const Feed *feed = in->feed;
     const char *type = strrchr(in->keyword, '.');
-    if (k > q) return false;
+    bool shared = shares_block(feed, row, q, k);
+    if (shared && !feed->blocks_slide) return true;
+    if (k > q && !shared) return false;
     if (!type) return !feed->slides || q - k < feed->window;
     if (strcmp(type, ".sliding_attention") == 0) return feed->window <= 0 || q - k < feed->window;
     if (strcmp(type, ".chunked_attention") == 0 && feed->chunk > 0)
@@ -146,7 +176,7 @@ static ferry_status add_whole_mask(const Input *in) {
         const unsigned char *valid = feed->valid + row * feed->capacity;
         for (int64_t q = feed->used; q < feed->used + feed->count; q++) {
             for (int64_t k = 0; k < shape[3]; k++, at++) {
-                bool seen = k < feed->used + feed->count && valid[k] && sees(in, q, k);
+                bool seen = k < feed->used + feed->count && valid[k] && sees(in, row, q, k);
                 if (!additive)
                     ((unsigned char *)tensor->data)[at] = seen;
                 else if (!seen)

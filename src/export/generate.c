@@ -131,6 +131,7 @@ ferry_status ferry_generate(ferry_exported *exported, const ferry_generate_confi
     }
     Generator g = {.exported = exported, .config = config, .stats = stats, .error = error};
     ferry_status status = generate(&g, inputs, outputs);
+    merge_close(&g);
     step_close(g.encoder);
     step_close(g.prefill);
     step_close(g.decode);

@@ -118,9 +118,7 @@ static bool read_key(Arena *arena, const json_t *value, size_t index, void *conf
     case KEY_REAL:
         if (json_is_number(value)) *(double *)(void *)place = json_number_value(value);
         return json_is_number(value);
-    case KEY_BOOL:
-        *(bool *)place = json_is_true(value);
-        return true;
+    case KEY_BOOL: *(bool *)place = json_is_true(value); return true;
     case KEY_TOKEN:
         if (!read_tokens(arena, value, &tokens, &count)) return false;
         if (count) *(int64_t *)(void *)place = tokens[0];
@@ -148,6 +146,39 @@ static void note_unsupported(const json_t *json, const char *path,
     }
 }
 
+/* The token of a key of generation_config.json, or that of `name` in one of its tables. */
+static int64_t token_of(const json_t *json, const char *key, const char *name) {
+    const json_t *value = json_object_get(json, key);
+    if (name) value = json_object_get(value, name);
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* What Whisper is told to do: the language and the task, where it knows several, and to leave out times. */
+static ferry_status read_speech(const json_t *json, const char *path, Arena *arena,
+                                ferry_generate_config *config, ferry_error *error) {
+    int64_t *prompt = ARENA_ARRAY(arena, int64_t, 4);
+    int64_t timeless = token_of(json, "no_timestamps_token_id", NULL);
+    if (!prompt) return error_memory(error, path, 0);
+    if (timeless < 0 || config->decoder_start_token_id < 0) return FERRY_OK;
+    prompt[config->decoder_prompt_count++] = config->decoder_start_token_id;
+    if (json_is_true(json_object_get(json, "is_multilingual"))) {
+        const char *language = config->language ? config->language : "en";
+        int64_t spoken = token_of(json, "lang_to_id", arena_format(arena, "<|%s|>", language));
+        int64_t task = token_of(json, "task_to_id", config->translate ? "translate" : "transcribe");
+        if (spoken < 0 || task < 0) {
+            return error_set(error, FERRY_INVALID_ARGUMENT, path,
+                             "the model does not know the language \"%s\" (expected a code such as "
+                             "\"en\" or \"fr\")",
+                             language);
+        }
+        prompt[config->decoder_prompt_count++] = spoken;
+        prompt[config->decoder_prompt_count++] = task;
+    }
+    prompt[config->decoder_prompt_count++] = timeless;
+    config->decoder_prompt = prompt;
+    return FERRY_OK;
+}
+
 ferry_status ferry_generate_config_load(ferry_exported *exported, ferry_generate_config *config,
                                         ferry_error *error) {
     error_clear(error);
@@ -168,6 +199,7 @@ ferry_status ferry_generate_config_load(ferry_exported *exported, ferry_generate
         status = error_set(error, FERRY_BAD_FORMAT, path, "\"%s\": %s, found %s", keys[i].name,
                            expected_kinds[keys[i].kind], json_kind(value));
     }
+    if (status == FERRY_OK) status = read_speech(json, path, arena, config, error);
     if (status == FERRY_OK) note_unsupported(json, path, config, arena);
     json_decref(json);
     return status;

@@ -6,6 +6,8 @@
 #include "export/feed.h"
 #include "run/sample.h"
 
+typedef struct Merge Merge;
+
 typedef struct Generator {
     Arena arena;
     ferry_exported *exported;
@@ -13,6 +15,7 @@ typedef struct Generator {
     ferry_generate_stats *stats;
     ferry_error *error;
     Step *encoder, *prefill, *decode; /* NULL: there is none */
+    Merge *merge;                     /* of a multimodal model; NULL: it is none */
     bool single;                      /* decode takes one token at a time */
     Feed feed;
     int64_t *tokens;      /* behind feed.tokens */
@@ -38,6 +41,28 @@ ferry_status generator_open(Generator *g);
 /* Take what the user gives: the prompt, behind an encoder that is run, and everything that components take
  * besides tokens. */
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs);
+
+/* ---- merge.c ---- */
+
+/* Open the component called `name` of the export, if there is one. */
+ferry_status generator_open_step(Generator *g, const char *name, Step **out);
+
+/* Open what a multimodal model runs besides: g->merge, where the export has a language model that takes
+ * embeddings. The prompt goes through that, and so does all else when it keeps its cache to itself. */
+ferry_status merge_open(Generator *g);
+void merge_close(Generator *g);
+
+/* Is it a token that features take the place of? It need not be in the vocabulary. */
+bool merge_stands_for_media(const Generator *g, int64_t token);
+
+/* Encode images and audio, and find the tokens that stand for them. */
+ferry_status merge_take(Generator *g);
+
+/* Before a step: give it what it takes in the place of tokens. */
+ferry_status merge_before(Generator *g, const Step *step);
+
+/* After it: make logits of its last hidden states. */
+ferry_status merge_after(Generator *g, ferry_tensors *outputs);
 
 /* ---- beams.c ---- */
 

@@ -335,8 +335,10 @@ static ferry_status adopt_component(Manifest *manifest, const char *path, const 
     manifest->ranges = json_object_get(own, "ranges");
     manifest->static_cache = json_integer_value(json_object_get(own, "static_cache"));
     manifest->stateful = json_array_size(json_object_get(own, "states")) > 0;
-    manifest->counted = has_counter(json_object_get(own, "inputs")) ||
-                        has_counter(json_object_get(own, "states"));
+    manifest->counted =
+        has_counter(json_object_get(own, "inputs")) || has_counter(json_object_get(own, "states"));
+    const char *model_type = json_string_value(json_object_get(own, "model_type"));
+    manifest->traced = !model_type || strcmp(model_type, "torch.export") == 0;
     manifest->file = json_string_value(json_object_get(component, "file"));
     manifest->architecture = json_string_value(json_object_get(metadata, "architecture"));
     manifest->dtype = json_string_value(json_object_get(metadata, "export_dtype"));

@@ -10,7 +10,7 @@ static const char ENCODED[] = "encoder_outputs.last_hidden_state";
 
 /* ---- components ---- */
 
-static ferry_status open_step(Generator *g, const char *name, Step **out) {
+ferry_status generator_open_step(Generator *g, const char *name, Step **out) {
     for (size_t i = 0; i < ferry_exported_component_count(g->exported); i++) {
         ferry_exported *component = ferry_exported_component_at(g->exported, i);
         if (strcmp(ferry_exported_name(component), name) != 0) continue;
@@ -35,9 +35,11 @@ static bool needs_prefill(const Step *step) {
 
 ferry_status generator_open(Generator *g) {
     Step *whole = NULL;
-    TRY(open_step(g, "encoder", &g->encoder));
-    TRY(open_step(g, "decode", &g->decode));
-    TRY(open_step(g, "model", &whole));
+    TRY(merge_open(g));
+    if (g->merge && g->decode) return FERRY_OK;
+    TRY(generator_open_step(g, "encoder", &g->encoder));
+    TRY(generator_open_step(g, "decode", &g->decode));
+    TRY(generator_open_step(g, "model", &whole));
     if (whole && !g->decode && step_takes_cache(whole))
         g->decode = whole;
     else if (whole) {
@@ -48,10 +50,10 @@ ferry_status generator_open(Generator *g) {
         g->single = ids && ids->port->rank == 2 && strcmp(ids->port->shape[1], "1") == 0;
         g->feed.cache_length = step_component(g->decode)->manifest.static_cache;
         bool start = needs_prefill(g->decode) || (g->single && !step_is_stateful(g->decode));
-        if (start && !g->prefill) TRY(open_step(g, "prefill", &g->prefill));
+        if (start && !g->prefill) TRY(generator_open_step(g, "prefill", &g->prefill));
     }
     const Step *first = g->prefill ? g->prefill : g->decode;
-    if (first && ids_of(first)) return FERRY_OK;
+    if (first && (g->merge || ids_of(first))) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
                      "the export has no component that takes tokens and a cache: export the model "
                      "with --generation");
@@ -74,8 +76,7 @@ static ferry_status start_decoder(Generator *g, const ferry_tensors *inputs,
     }
     bool whole = config->decoder_prompt_count > 0;
     const int64_t *tokens = whole ? config->decoder_prompt : &config->decoder_start_token_id;
-    const int64_t shape[2] = {hidden->shape[0],
-                              whole ? (int64_t)config->decoder_prompt_count : 1};
+    const int64_t shape[2] = {hidden->shape[0], whole ? (int64_t)config->decoder_prompt_count : 1};
     ferry_tensor *ids;
     TRY(ferry_tensors_add(g->start, "decoder_input_ids", FERRY_I64, 2, shape, &ids, g->error));
     for (int64_t i = 0; i < shape[0] * shape[1]; i++) {
@@ -97,11 +98,10 @@ static ferry_status run_encoder(Generator *g) {
     }
     TRY(step_run(g->encoder, g->given, &outputs, g->error));
     const ferry_tensor *hidden = ferry_tensors_find(outputs, "last_hidden_state");
-    ferry_status status =
-        hidden && hidden->rank == 3
-            ? tensors_lend(g->given, ENCODED, hidden, g->error)
-            : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
-                        "expected the encoder to return \"last_hidden_state\"");
+    ferry_status status = hidden && hidden->rank == 3
+                              ? tensors_lend(g->given, ENCODED, hidden, g->error)
+                              : error_set(g->error, FERRY_BAD_FORMAT, g->exported->directory,
+                                          "expected the encoder to return \"last_hidden_state\"");
     if (status == FERRY_OK) status = tensors_keep(g->given, outputs, g->error);
     ferry_tensors_free(outputs);
     return status;
@@ -116,6 +116,7 @@ static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const fe
     for (size_t i = 0; g->feed.vocabulary && i < ferry_tensor_count(ids); i++) {
         int64_t token = ((const int64_t *)ids->data)[i];
         if (token >= 0 && token < g->feed.vocabulary) continue;
+        if (g->merge && merge_stands_for_media(g, token)) continue;
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "input_ids",
                          "token %lld is outside the model's vocabulary of %lld: the tokenizer and "
                          "the model do not belong together",
@@ -160,24 +161,30 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
     return FERRY_OK;
 }
 
-/* Can the components tell padding from tokens? Layers that keep states must be told by a mask of keys. */
-static bool knows_padding(const Step *step) {
+/* Can a component tell padding from tokens? The first one must be told by a mask; of a mask of whole queries
+ * and keys, a traced program's layers with states know nothing. In those behind it padding is among the keys
+ * alone. */
+static bool knows_padding(const Step *step, bool first) {
     const StepPort *port;
-    bool masks = false, masks_keys = false, states = false;
-    if (!step) return true;
+    bool masks = false, masks_keys = false, states = false, keys = false;
     for (size_t i = 0; (port = step_input(step, i)); i++) {
         bool mask = strstr(port->keyword, "attention_mask") != NULL;
         masks |= mask;
         masks_keys |= mask && port->port->rank == 2;
+        keys |= strstr(port->keyword, ".keys") != NULL;
         states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
     }
-    return masks_keys || (masks && !states);
+    if (!first) return masks || !keys;
+    return masks_keys || (masks && !(states && step_component(step)->manifest.traced));
 }
 
 static ferry_status check_padding(const Generator *g) {
     bool padded = false;
+    bool alone = !g->prefill || (g->decode && step_is_stateful(g->decode));
     for (int64_t row = 0; row < g->feed.batch; row++) padded |= !g->valid[row * g->limit];
-    if (!padded || (knows_padding(g->prefill) && knows_padding(g->decode))) return FERRY_OK;
+    bool known = knows_padding(alone ? g->decode : g->prefill, true);
+    if (!alone && g->decode) known = known && knows_padding(g->decode, false);
+    if (!padded || known) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, "attention_mask",
                      "the program was traced without a mask for padding: give prompts of the same "
                      "length");
@@ -187,7 +194,8 @@ static ferry_status check_padding(const Generator *g) {
 static ferry_status repeat_given(Generator *g, int64_t rows) {
     ferry_tensors *repeated = ferry_tensors_new();
     if (!repeated) return error_memory(g->error, "beams", 0);
-    ferry_status status = generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
+    ferry_status status =
+        generator_repeat(g->given, rows, g->config->num_beams, repeated, g->error);
     if (status == FERRY_OK) status = tensors_keep(repeated, g->given, g->error);
     if (status != FERRY_OK) {
         ferry_tensors_free(repeated);
@@ -249,5 +257,6 @@ static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
 
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs) {
     TRY(take_given(g, inputs));
-    return take_prompt(g, inputs);
+    TRY(take_prompt(g, inputs));
+    return g->merge ? merge_take(g) : FERRY_OK;
 }

@@ -129,12 +129,12 @@ static ferry_status run_executorch(ferry_exported *exported, const ferry_tensors
 }
 
 static ferry_status carry_executorch(ferry_exported *exported, const Carry *pairs, size_t count,
-                                      ferry_error *error) {
+                                     ferry_error *error) {
     return executorch_carry(exported->executorch_session, pairs, count, error);
 }
 
 static ferry_status carried_executorch(ferry_exported *exported, ferry_tensors **out,
-                                        ferry_error *error) {
+                                       ferry_error *error) {
     return executorch_carried(exported->executorch_session, out, error);
 }
 

@@ -22,14 +22,37 @@ typedef struct Sizes {
     Arena arena;
     SymTable symbols;
     int64_t *values; /* by symbol; UNKNOWN: not chosen yet */
+    int64_t cell;    /* patches of an image, where there are grids */
     int round;
     ferry_error *error;
 } Sizes;
+
+static const ferry_port *find_input(const Sizes *sizes, const char *keyword) {
+    for (size_t i = 0; i < sizes->manifest->input_count; i++) {
+        const ferry_port *port = &sizes->manifest->inputs[i];
+        if (strcmp(port_keyword(port->name), keyword) == 0) return port;
+    }
+    return NULL;
+}
 
 static ferry_status cannot(const Sizes *sizes, const ferry_port *port, size_t d) {
     return error_set(sizes->error, FERRY_UNSUPPORTED, port->name,
                      "cannot make up a size for the dimension \"%s\": give --inputs",
                      port->shape[d]);
+}
+
+/* The grids of images must have as many patches as there are: the fewest that an image can have, for each. */
+static void fit_grids(Sizes *sizes) {
+    const ferry_port *patches = find_input(sizes, "hidden_states");
+    const ferry_port *grids = find_input(sizes, "grid_thw");
+    const Sym *rows = patches ? sym_lookup(&sizes->symbols, patches->shape[0]) : NULL;
+    const Sym *images = grids ? sym_lookup(&sizes->symbols, grids->shape[0]) : NULL;
+    if (!rows || !images) return;
+    sizes->cell = rows->lower;
+    while (sizes->values[images->value] > 1 &&
+           sizes->values[images->value] * rows->lower > rows->upper)
+        sizes->values[images->value]--;
+    sizes->values[rows->value] = sizes->values[images->value] * rows->lower;
 }
 
 /* Choose for every symbol that is a size by itself: 2 and 3 for first sizes, 7 and 11 for others, as far as the
@@ -45,7 +68,8 @@ static ferry_status choose_sizes(Sizes *sizes) {
         int64_t least = json_integer_value(lower);
         if (!json_is_integer(lower) || least > most) {
             return error_set(sizes->error, FERRY_BAD_FORMAT, "export.json",
-                             "\"ranges\": expected two bounds of \"%s\", the lower one first", name);
+                             "\"ranges\": expected two bounds of \"%s\", the lower one first",
+                             name);
         }
         sym_symbol(&sizes->symbols, name, least, most);
     }
@@ -63,6 +87,7 @@ static ferry_status choose_sizes(Sizes *sizes) {
             sizes->values[symbol->value] = size > symbol->upper ? symbol->upper : size;
         }
     }
+    fit_grids(sizes);
     /* What only states have is empty at first. */
     for (size_t i = 0; manifest->stateful && i < count; i++) {
         if (sizes->values[i] == UNKNOWN) sizes->values[i] = 0;
@@ -113,7 +138,8 @@ static ferry_status fill(const ferry_port *port, ferry_tensor *tensor, int64_t v
             values[i] = (float)next_random(&state) / (float)(1 << 23) - 1;
         }
     } else if (port->dtype == FERRY_BOOL) {
-        memset(tensor->data, 1, ferry_tensor_count(tensor));
+        bool one = strcmp(port->name, "visual_pos_masks") == 0; /* there is at least one feature */
+        memset(tensor->data, 1, one ? 1 : ferry_tensor_count(tensor));
     } else if (port->dtype == FERRY_I32 && strcmp(port->name, "beam_idx") == 0) {
         int32_t *values = tensor->data; /* every row goes on from itself */
         for (size_t i = 0; i < ferry_tensor_count(tensor); i++) values[i] = (int32_t)i;
@@ -136,13 +162,25 @@ static int64_t vocabulary_size(const char *directory, Arena *arena) {
     return size > 3 && size < INT32_MAX ? size : 16;
 }
 
+/* Squares of one frame. */
+static void fill_grids(const Sizes *sizes, ferry_tensor *tensor) {
+    int64_t side = 1;
+    while ((side + 1) * (side + 1) <= sizes->cell) side++;
+    for (size_t i = 0; i < ferry_tensor_count(tensor); i++) {
+        ((int64_t *)tensor->data)[i] = i % 3 ? side : 1;
+    }
+}
+
 static ferry_status make_input(Sizes *sizes, const ferry_port *port, int64_t vocabulary,
                                ferry_tensors *out) {
     int64_t shape[FERRY_MAX_RANK];
     ferry_tensor *tensor;
     for (size_t d = 0; d < port->rank; d++) TRY(sample_size(sizes, port, d, &shape[d]));
-    TRY(ferry_tensors_add(out, port_keyword(port->name), port->dtype, port->rank, shape, &tensor, sizes->error));
-    return fill(port, tensor, vocabulary, sizes->error);
+    TRY(ferry_tensors_add(out, port_keyword(port->name), port->dtype, port->rank, shape, &tensor,
+                          sizes->error));
+    TRY(fill(port, tensor, vocabulary, sizes->error));
+    if (sizes->cell && port == find_input(sizes, "grid_thw")) fill_grids(sizes, tensor);
+    return FERRY_OK;
 }
 
 ferry_status samples_make(const ferry_exported *exported, int round, ferry_tensors **out,

@@ -40,9 +40,11 @@ static ferry_status take_scores(Generator *g, const ferry_tensors *outputs) {
 static ferry_status run_step(Generator *g, Step *step, int64_t count, ferry_tensors **outputs) {
     ferry_tensors *inputs;
     g->feed.count = count;
+    if (g->merge) TRY(merge_before(g, step));
     TRY(feed_make(&g->feed, step, &inputs, g->error));
     ferry_status status = step_run(step, inputs, outputs, g->error);
     ferry_tensors_free(inputs);
+    if (status == FERRY_OK && g->merge) status = merge_after(g, *outputs);
     if (status != FERRY_OK) return status;
     g->feed.used += count;
     return take_scores(g, *outputs);
@@ -76,7 +78,7 @@ ferry_status generator_prompt(Generator *g) {
     if (g->prefill) TRY(run_prefill(g, length));
     if (g->prefill && !(g->decode && step_is_stateful(g->decode))) return FERRY_OK;
     g->feed.used = 0; /* a cache that the runtime keeps does not come from prefill */
-    int64_t most = g->single ? 1 : g->config->chunk > 0 ? g->config->chunk : length;
+    int64_t most = g->single ? 1 : g->config->chunk > 0 && !g->merge ? g->config->chunk : length;
     while (g->feed.used < length) {
         int64_t left = length - g->feed.used;
         TRY(run_decode(g, left < most ? left : most));

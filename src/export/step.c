@@ -1,5 +1,6 @@
 /* Steps: names, and what is carried where the runtime does not do it itself. */
 #include "export/step.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "export/runner.h"
 #include "format/tensors.h"
@@ -62,7 +63,9 @@ ferry_status step_open(ferry_exported *component, const ferry_run_config *config
     if (!step) return error_memory(error, component->directory, sizeof *step);
     step->component = component;
     ferry_status status = read_ports(step, error);
-    if (status == FERRY_OK) status = runner_open(component, config, &step->runner, error);
+    const Runner *runner;
+    if (status == FERRY_OK) status = runner_open(component, config, &runner, error);
+    if (status == FERRY_OK) step->runner = runner;
     if (status == FERRY_OK && step->runner->carry && step->pair_count) {
         status = step->runner->carry(component, step->pairs, step->pair_count, error);
     }
@@ -114,7 +117,22 @@ static const Carry *pair_of_output(const Step *step, const char *name) {
     return NULL;
 }
 
-/* The run's inputs by the names of the graph; nothing is copied. */
+/* Floating-point numbers in the dtype of the component: images and sounds are float32, whatever the model
+ * computes in. */
+static ferry_status convert(const char *name, const ferry_tensor *from, ferry_dtype dtype,
+                            ferry_tensors *chosen, ferry_error *error) {
+    ferry_tensor *copy;
+    TRY(ferry_tensors_add(chosen, name, dtype, from->rank, from->shape, &copy, error));
+    dtype_convert(from->dtype, from->data, dtype, copy->data, ferry_tensor_count(from));
+    return FERRY_OK;
+}
+
+static bool is_other_float(const StepPort *port, const ferry_tensor *tensor) {
+    return port && port->port->dtype != tensor->dtype && ferry_dtype_is_float(tensor->dtype) &&
+           ferry_dtype_is_float(port->port->dtype) && !port->carried;
+}
+
+/* The run's inputs by the names of the graph; what has the right dtype is not copied. */
 static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
                                   ferry_tensors *chosen, ferry_error *error) {
     size_t count = step->runner->input_count(step->component);
@@ -122,7 +140,12 @@ static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
         const char *name = step->runner->input_name(step->component, i);
         const ferry_tensor *tensor = ferry_tensors_find(given, port_keyword(name));
         if (!tensor && step->held) tensor = ferry_tensors_find(step->held, port_keyword(name));
-        if (tensor) TRY(tensors_lend(chosen, name, tensor, error));
+        if (!tensor) continue;
+        const StepPort *port = step_find(step, port_keyword(name));
+        if (is_other_float(port, tensor))
+            TRY(convert(name, tensor, port->port->dtype, chosen, error));
+        else
+            TRY(tensors_lend(chosen, name, tensor, error));
     }
     return FERRY_OK;
 }
@@ -185,8 +208,8 @@ ferry_status step_carried(Step *step, ferry_tensors **out, ferry_error *error) {
     for (size_t i = 0; from && status == FERRY_OK && i < ferry_tensors_count(from); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(from, i);
         ferry_tensor *copy;
-        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype,
-                                   tensor->rank, tensor->shape, &copy, error);
+        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype, tensor->rank,
+                                   tensor->shape, &copy, error);
         if (status == FERRY_OK) memcpy(copy->data, tensor->data, ferry_tensor_bytes(tensor));
     }
     ferry_tensors_free(held);

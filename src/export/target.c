@@ -253,6 +253,7 @@ static const ExportTarget targets[] = {
     {.name = "openvino",
      .prefix = "openvino_",
      .suffix = ".xml",
+     .keeps_caches = true,
      .legalize = legalize_openvino,
      .choose_dtype = choose_dtype_openvino,
      .write = write_openvino,

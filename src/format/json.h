@@ -11,8 +11,13 @@
 ferry_status json_parse(const char *path, const void *bytes, size_t length, json_t **out,
                         ferry_error *error);
 
-/* Parse a whole file, which must hold an object. */
+/* Parse a whole file, which must hold an object. Infinity and NaN, which Python writes and JSON does not
+ * have, are read as {"__float__": "Infinity"} and so on. */
 ferry_status json_read_object(const char *path, json_t **out, ferry_error *error);
+
+/* The same for a file of which only strings matter: integers are read as numbers of any size, such as the
+ * 1e30 that Transformers writes for a model without a maximum length. */
+ferry_status json_read_texts(const char *path, json_t **out, ferry_error *error);
 
 /* "a string", "an array", ... for messages. */
 const char *json_kind(const json_t *json);

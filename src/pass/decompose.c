@@ -82,7 +82,24 @@ static Value *decompose_rms_norm(Builder *b, const Node *node) {
 }
 
 /* (x - mean) / sqrt(variance + eps) * weight + bias, over the last dimension. */
+/* The same operation on the same numbers in float32, rounded once. */
+static Value *in_float32(Builder *b, const Node *node) {
+    Arg args[8];
+    uint32_t count = op_schema(node->op)->arg_count;
+    for (uint32_t i = 0; i < count; i++) {
+        args[i] = node->args[i];
+        bool is_float = args[i].kind == VALUE_TENSOR && ferry_dtype_is_float(args[i].tensor->dtype);
+        if (is_float) args[i].tensor = build_to(b, args[i].tensor, FERRY_F32);
+    }
+    return build_to(b, build_op(b, node->op, args, count), node->outputs[0]->dtype);
+}
+
+static Value *decompose_group_norm(Builder *b, const Node *node) {
+    return is_half(node->outputs[0]->dtype) ? in_float32(b, node) : NULL;
+}
+
 static Value *decompose_layer_norm(Builder *b, const Node *node) {
+    if (is_half(node->outputs[0]->dtype)) return in_float32(b, node);
     Value *x = tensor_arg(node, 0), *weight = tensor_arg(node, 2), *bias = tensor_arg(node, 3);
     if (node->args[1].integers.count != 1) return NULL;
     Value *centered = build_sub(b, x, build_reduce(b, OP_MEAN, x, -1, true));
@@ -150,11 +167,13 @@ static Value *decompose_attention(Builder *b, const Node *node) {
     const Sym *rows =
         grouped ? sym_mul(symbols, sym_floordiv(symbols, heads, kv_heads), length) : length;
 
-    Value *scaled = build_scalar(b, OP_MUL_SCALAR, query, node->args[5].number);
+    Value *folded = query;
     if (grouped) {
-        scaled =
-            build_view(b, scaled, (const Sym *const[]){batch, kv_heads, rows, query->shape[3]}, 4);
+        folded =
+            build_view(b, query, (const Sym *const[]){batch, kv_heads, rows, query->shape[3]}, 4);
     }
+    /* ONNX Runtime makes one product of the scale and the product that it is for. */
+    Value *scaled = build_scalar(b, OP_MUL_SCALAR, folded, node->args[5].number);
     Value *scores = build_matmul(b, scaled, build_transpose(b, key, 2, 3));
     if (grouped)
         scores = build_view(b, scores, (const Sym *const[]){batch, heads, length, keys}, 4);
@@ -266,6 +285,7 @@ static const Decomposition decompositions[OP_COUNT] = {
     [OP_LINEAR] = decompose_linear,
     [OP_RMS_NORM] = decompose_rms_norm,
     [OP_LAYER_NORM] = decompose_layer_norm,
+    [OP_GROUP_NORM] = decompose_group_norm,
     [OP_BATCH_NORM] = decompose_batch_norm,
     [OP_SILU] = decompose_silu,
     [OP_GELU] = decompose_gelu,

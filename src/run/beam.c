@@ -103,7 +103,7 @@ void beam_step(BeamSearch *search, const float *scores, size_t vocabulary, const
         keep(search, candidate, penalized(search, candidate->score, length + 1), sequences, length);
     }
     choose_running(search, parents, tokens);
-    float worst = search->ended[options->beams - 1].ended ? search->ended[options->beams - 1].score
-                                                          : LOW;
+    float worst =
+        search->ended[options->beams - 1].ended ? search->ended[options->beams - 1].score : LOW;
     if (!(penalized(search, search->running[0], length + 1) > worst)) search->hopeless = true;
 }

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 typedef struct BeamOptions {
-    int64_t beams, prompt, limit; /* of sequences, and the tokens that they begin with and may have */
+    int64_t beams, prompt,
+        limit; /* of sequences, and the tokens that they begin with and may have */
     double length_penalty;
     bool early_stopping;
     const int64_t *stop_tokens;
@@ -30,7 +31,7 @@ typedef struct BeamSearch {
     Beam *ended;    /* [beams], best first */
     Beam *candidates;
     int64_t candidate_count;
-    bool hopeless; /* no sequence that lives can become better than those that ended */
+    bool hopeless;  /* no sequence that lives can become better than those that ended */
     bool exhausted; /* every candidate of the last step had ended */
 } BeamSearch;
 

@@ -10,7 +10,8 @@
 
 typedef struct Carry {
     const char *input, *output; /* by the names of the graph */
-    bool in_place; /* the output may be computed in the memory of the input: nothing else reads that */
+    bool
+        in_place; /* the output may be computed in the memory of the input: nothing else reads that */
 } Carry;
 
 #endif

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_tokenizer
+from support import ENVIRONMENT, FERRY, ROOT, build_plugin, ferry, plugin_example, write_png, write_tokenizer, write_vision_model
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -41,12 +41,15 @@ def write_chat_model(source: Path, directory: Path) -> None:
 def workspace(fixture, export, tmp_path):
     """A folder with what the commands in the documentation speak of."""
     models = {"my-model": "llama", "my-bert": "bert", "my-vit": "vit", "my-llava": "llava", "my-mixtral": "mixtral",
-              "my-t5": "t5"}  # fmt: skip
+              "my-t5": "t5", "my-mamba": "mamba"}  # fmt: skip
     for name, model_type in models.items():
         (tmp_path / name).mkdir()
         for file in ("config.json", "model.safetensors"):
             shutil.copyfile(fixture(model_type) / file, tmp_path / name / file)
     write_tokenizer(tmp_path / "my-model")
+    (tmp_path / "my-model/chat_template.jinja").write_text("{% for m in messages %}<s>{{ m.content }}{% endfor %}")
+    write_vision_model(fixture("llava"), tmp_path / "my-vlm")
+    write_png(tmp_path / "cat.png", 64, 48)
     write_chat_model(fixture("llama"), tmp_path / "my-chat-model")
     ids, mask = np.array([[0, 0, 9, 8], [7, 6, 5, 4]]), np.array([[0, 0, 1, 1], [1, 1, 1, 1]])
     save_file({"input_ids": ids, "attention_mask": mask}, tmp_path / "prompts.safetensors")

@@ -50,3 +50,43 @@ def test_says_what_is_wrong(model, tmp_path):
     assert 'the type "Other" is not known' in ferry("tokenize", tmp_path, "a", status=6).stderr
     (tmp_path / "tokenizer.json").write_text("{")
     assert "not valid JSON" in ferry("tokenize", tmp_path, "a", status=5).stderr
+
+
+@pytest.fixture
+def chat(model):
+    (model / "chat_template.jinja").write_text(
+        "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+        "{{ tools | tojson if tools }}{% if thinking %}!{% endif %}{% if add_generation_prompt %}[assistant]{% endif %}\n"
+    )
+    (model / "tokenizer_config.json").write_text('{"bos_token": "<s>", "model_max_length": 1e30}')
+    return model
+
+
+def test_writes_what_a_user_says_as_the_chat_template_does(chat):
+    text = "<s>[user]Hi[assistant]"
+    assert ferry("tokenize", chat, "Hi", "--chat", "--render").stdout == text
+    ids = ferry("tokenize", chat, "Hi", "--chat").stdout
+    assert ids == ferry("tokenize", chat, text, "--no-special").stdout
+    assert ids.split()[0] == "256"  # the template's <s>, and no other
+    assert ferry("tokenize", chat, "--chat", "--render", input="Hi").stdout == text
+
+
+def test_writes_conversations(chat, tmp_path):
+    messages = json.dumps([{"role": "user", "content": "a"}, {"role": "assistant", "content": "é"}])
+    (tmp_path / "tools.json").write_text('[{"name": "f"}]')
+    options = ["--messages", "--render", "--no-generation-prompt"]
+    assert ferry("tokenize", chat, messages, *options).stdout == "<s>[user]a[assistant]é"
+    options += ["--tools", tmp_path / "tools.json", "--variables", '{"thinking": true}']
+    assert ferry("tokenize", chat, *options, input=messages).stdout == '<s>[user]a[assistant]é[{"name": "f"}]!'
+
+
+def test_says_what_is_wrong_with_a_chat(chat, tmp_path):
+    assert "not valid JSON" in ferry("tokenize", chat, "Hi", "--messages", status=2).stderr
+    assert 'no chat template "x"' in ferry("tokenize", chat, "Hi", "--chat", "--template", "x", status=3).stderr
+    assert "cannot read" in ferry("tokenize", chat, "Hi", "--chat", "--tools", tmp_path / "none", status=4).stderr
+    assert "--render" in ferry("tokenize", chat, "Hi", "--render", status=2).stderr
+    (chat / "chat_template.jinja").write_text("a\n{% include 'x' %}")
+    found = ferry("tokenize", chat, "Hi", "--chat", status=6).stderr
+    assert "chat_template.jinja" in found and "line 2: {% include %} is not supported" in found
+    (chat / "chat_template.jinja").unlink()
+    assert "has no chat template" in ferry("tokenize", chat, "Hi", "--chat", status=3).stderr

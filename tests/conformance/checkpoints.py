@@ -79,8 +79,11 @@ def flatten(outputs):
             tensors |= flatten({f"{key}.{part}": getattr(value, part) for part in parts})
         elif isinstance(value, transformers.Cache):
             for index, layer in enumerate(value.layers):
-                tensors[f"{key}.layers.{index}.keys"] = layer.keys
-                tensors[f"{key}.layers.{index}.values"] = layer.values
+                names = ("conv_states", "recurrent_states") if hasattr(layer, "conv_states") else ("keys", "values")
+                for name in names:
+                    leaf = getattr(layer, name)
+                    states = {f"{name}.{i}": state for i, state in leaf.items()} if isinstance(leaf, dict) else {name: leaf}
+                    tensors |= {f"{key}.layers.{index}.{path}": state for path, state in states.items()}
         elif isinstance(value, transformers.utils.ModelOutput):
             tensors |= {f"{key}.{name}": tensor for name, tensor in flatten(value).items()}
         else:

@@ -66,13 +66,13 @@ def find(outputs, path: str):
     return outputs
 
 
-def run(program, directory: Path, inputs: dict, component: str = "model") -> dict:
+def run(program, directory: Path, inputs: dict, component: str = "model", module=None) -> dict:
     """Outputs by the names in export.json, from a call with the program's own structure. What torch returns by
     writing into arguments and buffers is not among them."""
     leaves = user_leaves(program, inputs, port_names(directory, "inputs", component))
     args, kwargs = tree_unflatten(leaves, program.call_spec.in_spec)
     with torch.no_grad():
-        outputs = program.module()(*args, **kwargs)
+        outputs = (module or program.module())(*args, **kwargs)
     names = [name for name in port_names(directory, "outputs", component) if not name.startswith("mutated.")]
     found = {name: find(outputs, name) for name in names}
     return {name: torch.as_tensor(result).detach().numpy() for name, result in found.items()}

@@ -167,7 +167,11 @@ def make_inputs(case, tower, run):
         size = tower.in_channels * tower.temporal_patch_size * tower.patch_size**2
         return {"hidden_states": torch.randn(rows, size), "grid_thw": torch.tensor(case.grids[run])}
     if case.component == "audio_encoder":
-        return {"input_features": torch.randn(shape)}
+        places = shape[2] // 2
+        mask = torch.ones(shape[0], 1, places, places, dtype=torch.bool)
+        for piece in range(shape[0]):  # silence at the end
+            mask[piece, ..., places - 2 * piece :] = False
+        return {"input_features": torch.randn(shape), "attention_mask": mask}
     if case.component == "image_encoder":
         inputs = {"pixel_values": torch.randn(shape)}
         if case.model_type in ("smolvlm", "idefics3"):

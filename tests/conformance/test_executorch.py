@@ -179,6 +179,22 @@ class Image(torch.nn.Module):
         return image, image.mean(-1), torch.cat([image, rows], 1), image.flatten(2)
 
 
+class Norms(torch.nn.Module):
+    """Numbers whose squares add up to more than float16 holds."""
+
+    def forward(self, x):
+        return (torch.nn.functional.layer_norm(x, (384,)), torch.nn.functional.group_norm(x.transpose(1, 2), 2))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_norms_of_half_precision_do_not_overflow(tmp_path, backend):
+    x = (torch.randn(1, 40, 384, generator=torch.Generator().manual_seed(0)) * 16).half()
+    torch.export.save(torch.export.export(Norms(), (x,)), tmp_path / "norms.pt2")
+    et.export(tmp_path / "norms.pt2", tmp_path / "out", "--backend", backend)
+    for result, wanted in zip(et.load(tmp_path / "out").execute([x]), Norms()(x)):
+        assert torch.allclose(result, wanted, atol=5e-3)
+
+
 def test_channels_are_where_they_belong(tmp_path):
     torch.manual_seed(0)
     model, x = Image().eval(), torch.randn(2, 3, 7, 9)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import run_api
 import support
 import transformers
 from make_generation import BEAMS, NEW_TOKENS, SEARCHED
@@ -169,3 +170,83 @@ def test_a_step_on_a_static_cache_neither_copies_nor_allocates_one(target, count
         counted.append((tmp_path / "counted").read_text().split())
     assert int(counted[0][1]) >= 4 * CACHE_BYTES, "the cache itself was not counted"
     assert counted[0] == counted[1], "bytes copied and allocated with 1 and with 9 steps"
+
+
+def tampered(directory: Path, change) -> str:
+    """What `ferry generate` says of an export after `change(export.json as a dictionary, its directory)`."""
+    export(FIXTURES / "llama", directory, "--generation", "--multi-token-decode")
+    path = directory / "export.json"
+    manifest = json.loads(path.read_text())
+    change(manifest, directory)
+    path.write_text(json.dumps(manifest))
+    save_file({"input_ids": np.array([[5, 6, 7]])}, directory / "prompt.safetensors")
+    done = ferry("generate", directory, "--inputs", directory / "prompt.safetensors", status=None)
+    assert 0 < done.returncode < 70, done
+    return done.stderr
+
+
+def decode_port(manifest: dict, name: str) -> dict:
+    ports = manifest["components"]["decode"]["metadata"]["ferry"]["inputs"]
+    return next(port for port in ports if port["name"] == name)
+
+
+TAMPERED = {
+    "no components": (lambda m, d: m.update(components={}), '"components"'),
+    "no decode": (lambda m, d: m["components"].pop("decode"), "no component that takes tokens and a cache"),
+    "no file": (lambda m, d: (d / "decode.onnx").unlink(), "decode.onnx"),
+    "no weights": (lambda m, d: (d / "prefill.onnx.data").unlink(), "prefill.onnx.data"),
+    "a file elsewhere": (lambda m, d: m["components"]["decode"].update(file="../decode.onnx"), "inside the directory"),
+    "another program": (lambda m, d: m["components"]["decode"].update(file="prefill.onnx"), "input.cache.layers.0.keys"),
+    "no inputs": (lambda m, d: m["components"]["decode"]["metadata"]["ferry"].pop("inputs"), "does not describe"),
+    "other heads": (lambda m, d: decode_port(m, "input.cache.layers.0.keys")["shape"].__setitem__(1, "3"),
+                    "input.cache.layers.0.keys"),
+    "no size": (lambda m, d: decode_port(m, "input.cache.layers.0.keys")["shape"].__setitem__(1, "-3"), "expected a dtype and sizes"),
+    "another dtype": (lambda m, d: decode_port(m, "input.cache.layers.0.keys").update(dtype="float16"),
+                      "is float32, the tensor given is float16"),
+    "no dtype": (lambda m, d: decode_port(m, "input_ids").update(dtype="int65"), "input_ids"),
+    "a smaller vocabulary": (lambda m, d: (d / "config.json").write_text('{"vocab_size": 4}'),
+                             "outside the model's vocabulary of 4"),
+    "damaged options": (lambda m, d: (d / "generation_config.json").write_text('{"top_k": "many"}'),
+                        '"top_k": expected an integer'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_tampered_export_is_refused_with_a_word_on_what_is_wrong(name, tmp_path):
+    change, message = TAMPERED[name]
+    assert message in tampered(tmp_path, change)
+
+
+def test_a_prompt_that_a_static_cache_cannot_hold_is_refused(tmp_path):
+    directory = export(FIXTURES / "llama", tmp_path, "--generation", "--static-cache", "8")
+    save_file({"input_ids": np.array([[5, 6, 7]])}, directory / "prompt.safetensors")
+    ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "6")
+    done = ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "7", status=2)
+    assert "exported for 8 entries" in done.stderr and "--static-cache" in done.stderr
+
+
+LIBRARIES = {"onnx": support.LIBRARY, "openvino": support.OPENVINO, "executorch": support.EXECUTORCH, "dynamo": ""}
+
+
+@pytest.mark.parametrize("target", RUNTIMES)
+def test_a_runner_keeps_its_cache_from_step_to_step(target, tmp_path):
+    options = ["--no-stateful"] if target == "openvino" else []
+    export(FIXTURES / "llama", tmp_path, "--generation", "--multi-token-decode", "--to", target, *options)
+    runner = run_api.Runner(tmp_path, "decode", RUNTIMES[target], LIBRARIES[target])
+    ids, size = np.array([[5, 6, 7, 8, 9]]), ferry_json("show", tmp_path, "--component", "decode")["inputs"]
+    empty = {port["name"].removeprefix("input."): np.zeros((1, 2, 0, 8), np.float32) for port in size if "cache" in port["name"]}
+
+    def feed(begin, end, **cache):
+        mask = np.ones((1, end), np.int64)
+        return {"input_ids": ids[:, begin:end], "attention_mask": mask, "position_ids": np.arange(begin, end)[None], **cache}
+
+    whole = runner.run(feed(0, 5, **empty))["logits"]
+    at_once = runner.cache()
+    runner.reset()
+    runner.run(feed(0, 2, **empty))
+    runner.run(feed(2, 4))
+    last = runner.run(feed(4, 5))
+    assert set(last) == {"logits"}
+    np.testing.assert_allclose(last["logits"][:, 0], whole[:, 4], atol=1e-4)
+    support.compare(runner.cache(), at_once)
+    runner.close()

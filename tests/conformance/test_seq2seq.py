@@ -73,10 +73,11 @@ class Torch:
     def __init__(self, directory, component):
         self.directory, self.component = directory, component
         self.program = dynamo.load(directory / f"{component}.pt2")
+        self.module = self.program.module()
 
     def __call__(self, inputs):
         tensors = {name: torch.from_numpy(value) for name, value in inputs.items()}
-        return dynamo.run(self.program, self.directory, tensors, self.component)
+        return dynamo.run(self.program, self.directory, tensors, self.component, self.module)
 
 
 class ExecuTorch:

@@ -15,7 +15,8 @@ from safetensors.numpy import load_file
 from support import compare, ferry, run_ferry
 
 HERE = Path(__file__).parent
-PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "multimodal": 1, "seq2seq": 1, "vision": 1}
+PARTS = {"decoders": 2, "encoders": 1, "experts": 1, "gpt": 1, "multimodal": 1, "seq2seq": 1, "state_space": 1,
+         "vision": 1}  # fmt: skip
 SHARED = (HERE / "checkpoints.py", HERE / "released.json")
 SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {

@@ -9,9 +9,11 @@ import io
 import json
 import pathlib
 import re
+import runpy
 import struct
 import tarfile
 import zipfile
+import zlib
 
 ROOT = pathlib.Path(__file__).parent / "corpus"
 FIXTURES = pathlib.Path(__file__).parents[3] / "shared/fixtures"
@@ -648,6 +650,158 @@ def make_tokenizer():
         write("tokenizer", name, content)
 
 
+def make_template():
+    conformance = pathlib.Path(__file__).parents[1] / "conformance"
+    cases = runpy.run_path(str(conformance / "template_cases.py"))
+    for path in (conformance / "chat_templates").glob("*.jinja"):
+        write("template", path.stem, path.read_bytes())
+    for i, text in enumerate(cases["STATEMENTS"]):
+        write("template", f"statement_{i:02}", text.encode())
+    for i in range(0, len(cases["EXPRESSIONS"]), 8):
+        text = "".join("{{ " + expression + " }}\n" for expression in cases["EXPRESSIONS"][i : i + 8])
+        write("template", f"expressions_{i // 8:02}", text.encode())
+
+
+# 13 x 9 pixels each, written by Pillow.
+JPEGS = {
+    "baseline": (
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6j"
+        "q62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSk"
+        "pKSkpKSkpKT/wAARCAAJAA0DASIAAhEBAxEB/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUF"
+        "BAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVW"
+        "V1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi"
+        "4+Tl5ufo6erx8vP09fb3+Pn6/8QAHwEAAwEBAQEBAQEBAQAAAAAAAAECAwQFBgcICQoL/8QAtREAAgECBAQDBAcFBAQAAQJ3AAEC"
+        "AxEEBSExBhJBUQdhcRMiMoEIFEKRobHBCSMzUvAVYnLRChYkNOEl8RcYGRomJygpKjU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVm"
+        "Z2hpanN0dXZ3eHl6goOEhYaHiImKkpOUlZaXmJmaoqOkpaanqKmqsrO0tba3uLm6wsPExcbHyMnK0tPU1dbX2Nna4uPk5ebn6Onq"
+        "8vP09fb3+Pn6/9oADAMBAAIRAxEAPwBbfTgMZFWCbaI7GdQR14J/lU8v/HtP/uN/Kucufvj/AHf8azhUnWbSdkhxpxUHOR//2Q=="
+    ),
+    "progressive": (
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6j"
+        "q62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSk"
+        "pKSkpKSkpKT/wgARCAAJAA0DASIAAhEBAxEB/8QAFgABAQEAAAAAAAAAAAAAAAAAAwAF/8QAFQEBAQAAAAAAAAAAAAAAAAAAAAL/"
+        "2gAMAwEAAhADEAAAAZEzZf/EABkQAAMAAwAAAAAAAAAAAAAAAAABAgMiMv/aAAgBAQABBQKcZqh80f/EABcRAAMBAAAAAAAAAAAA"
+        "AAAAAAABEQL/2gAIAQMBAT8BWVKz/8QAFhEBAQEAAAAAAAAAAAAAAAAAAQIA/9oACAECAQE/ASm9/8QAFRABAQAAAAAAAAAAAAAA"
+        "AAAAEAH/2gAIAQEABj8CKf/EABkQAAIDAQAAAAAAAAAAAAAAAAABMUGBof/aAAgBAQABPyEKG0cLJYf/2gAMAwEAAgADAAAAENf/"
+        "xAAVEQEBAAAAAAAAAAAAAAAAAAABAP/aAAgBAwEBPxADr//EABYRAQEBAAAAAAAAAAAAAAAAAAEAEf/aAAgBAgEBPxBpBwL/xAAc"
+        "EAEAAgIDAQAAAAAAAAAAAAABABEx8CFBUbH/2gAIAQEAAT8QEqyK9UmeF+TfeTHruf/Z"
+    ),
+    "gray": (
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6j"
+        "q62rZ4C8ybqmx5moq6T/wAALCAAJAA0BAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUF"
+        "BAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVW"
+        "V1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi"
+        "4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/AFt9OAxkVYJtojsZ1BHXgn+VTy/8e0/+438q5y5++P8Ad/xr/9k="
+    ),
+    "cmyk": (
+        "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAbEhQXFBEbFxYXHhwbIChCKyglJShROj0wQmBVZWRfVV1baniZgWpxkHNbXYW1hpCeo6ut"
+        "q2eAvMm6pseZqKuk/8AAFAgACQANBEMRAE0RAFkRAEsRAP/EAB8AAAEFAQEBAQEBAAAAAAAAAAABAgMEBQYHCAkKC//EALUQAAIB"
+        "AwMCBAMFBQQEAAABfQECAwAEEQUSITFBBhNRYQcicRQygZGhCCNCscEVUtHwJDNicoIJChYXGBkaJSYnKCkqNDU2Nzg5OkNERUZH"
+        "SElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6g4SFhoeIiYqSk5SVlpeYmZqio6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV"
+        "1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+v/aAA4EQwBNAFkASwAAPwCvbab0+WpLbTeny1bKWlmM3EyRnAO0nLEdOnWumrTi035f"
+        "u1K8+n2zmKW4UOOoUFsexwOvtVKbWpMgWdsoQd5eSfwB479zRVi27Vcu/wDkF3f/AFxf/wBBNZl3/wAhS7/67P8A+hGisPxV/wAh"
+        "GL/riP8A0Jq5CL7tWovu0V//2Q=="
+    ),
+    "turned": (
+        "/9j/4AAQSkZJRgABAQAAAQABAAD/4QAiRXhpZgAATU0AKgAAAAgAAQESAAMAAAABAAYAAAAAAAD/2wBDABsSFBcUERsXFhceHBsg"
+        "KEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSk"
+        "pKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wAARCAAJAA0DASIAAhEBAxEB/8QAHwAAAQUBAQEB"
+        "AQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAk"
+        "M2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKj"
+        "pKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/8QAHwEAAwEBAQEBAQEBAQAAAAAA"
+        "AAECAwQFBgcICQoL/8QAtREAAgECBAQDBAcFBAQAAQJ3AAECAxEEBSExBhJBUQdhcRMiMoEIFEKRobHBCSMzUvAVYnLRChYkNOEl"
+        "8RcYGRomJygpKjU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6goOEhYaHiImKkpOUlZaXmJmaoqOkpaanqKmq"
+        "srO0tba3uLm6wsPExcbHyMnK0tPU1dbX2Nna4uPk5ebn6Onq8vP09fb3+Pn6/9oADAMBAAIRAxEAPwBbfTgMZFWCbaI7GdQR14J/"
+        "lU8v/HtP/uN/Kucufvj/AHf8azhUnWbSdkhxpxUHOR//2Q=="
+    ),
+}
+
+
+def png(width, height, depth, color, rows, *chunks, interlaced=0):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
+    parts = [(b"IHDR", header), *chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+def make_image():
+    for name, text in JPEGS.items():
+        write("image", f"{name}.jpg", base64.b64decode(text))
+    row = bytes(range(64))
+    turned = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x112, 3, 1, 6, 0, 0)
+    for name, content in {
+        "gray": png(5, 2, 8, 0, b"\0" + row[:5] + b"\1" + row[:5]),
+        "rgb": png(3, 2, 8, 2, b"\2" + row[:9] + b"\3" + row[9:18], (b"eXIf", turned)),
+        "rgb16": png(2, 1, 16, 2, b"\4" + row[:12]),
+        "palette": png(8, 2, 2, 3, b"\0\x1b\xe4\0\x00\xff", (b"PLTE", row[:12]), (b"tRNS", row[:3])),
+        "bits": png(9, 2, 1, 0, b"\0\xaa\x80\0\x55\0"),
+        "gray_alpha": png(2, 2, 8, 4, b"\0" + row[:4] + b"\0" + row[4:8]),
+        "rgba16": png(1, 2, 16, 6, b"\0" + row[:8] + b"\0" + row[8:16]),
+        "interlaced": png(3, 3, 8, 0, b"\0\1\0\2\0\3\4\0\5\6\0\7\0\10\0\11\12\13", interlaced=1),
+        "huge": png(2**31 - 1, 2**31 - 1, 8, 2, b""),
+        "short": png(5, 5, 8, 0, b"\0\1\2"),
+    }.items():
+        write("image", f"{name}.png", content)
+
+
+def wav(kind, channels, rate, bits, data, *before, extensible=False):
+    frame = channels * bits // 8
+    form = struct.pack("<HHIIHH", 0xFFFE if extensible else kind, channels, rate, rate * frame, frame, bits)
+    if extensible:
+        form += struct.pack("<HHIH", 22, bits, 0, kind) + bytes(14)
+    chunks = [*before, (b"fmt ", form), (b"data", data)]
+    body = b"".join(name + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for name, d in chunks)
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WAVE" + body
+
+
+def make_audio():
+    data = bytes(i * 37 % 256 for i in range(96))
+    for name, content in {
+        "pcm8": wav(1, 1, 8000, 8, data),
+        "pcm16": wav(1, 2, 44100, 16, data, (b"LIST", b"abc")),
+        "pcm24": wav(1, 1, 48000, 24, data),
+        "pcm32": wav(1, 1, 22050, 32, data, extensible=True),
+        "float": wav(3, 2, 16000, 32, struct.pack("<24f", *(i / 30 for i in range(24)))),
+        "double": wav(3, 1, 11025, 64, struct.pack("<12d", *(i / 30 for i in range(12))), extensible=True),
+        "open": wav(1, 1, 8000, 16, data)[:-90] + struct.pack("<I", 2**32 - 1) + data,
+        "adpcm": wav(2, 1, 8000, 4, data),
+        "no_format": b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd",
+        "fast": wav(1, 1, 2**30, 16, data),
+    }.items():
+        write("audio", f"{name}.wav", content)
+
+
+def make_processor():
+    small = {"height": 12, "width": 10}
+    tokens = {"image_token": "<image>", "boi_token": "<boi>", "eoi_token": "<eoi>", "bos_token": "<s>", "audio_token": "<|AUDIO|>"}
+    audio = {"feature_extractor_type": "WhisperFeatureExtractor", "chunk_length": 1, "sampling_rate": 8000, "hop_length": 80,
+             "n_fft": 48, "feature_size": 8}
+    clip = {"image_processor_type": "CLIPImageProcessorFast", "size": 14, "crop_size": small}
+    for name, (image, whole, prompt) in {
+        "clip": (clip, {}, ""),
+        "old": ({"feature_extractor_type": "ViTFeatureExtractor", "size": 9}, {}, ""),
+        "llava": ({"image_processor_type": "LlavaImageProcessor", "do_pad": True, "size": 14, "crop_size": 14},
+                  {"processor_class": "LlavaProcessor", "patch_size": 7, "vision_feature_select_strategy": "default",
+                   "num_additional_image_tokens": 1}, "a <image> b"),
+        "paligemma": ({"image_processor_type": "SiglipImageProcessor", "size": small, "image_seq_length": 4},
+                      {"processor_class": "PaliGemmaProcessor"}, "<image>cap"),
+        "gemma3": ({"image_processor_type": "Gemma3ImageProcessor", "size": small, "do_pan_and_scan": False},
+                   {"processor_class": "Gemma3Processor", "image_seq_length": 3}, "<boi>x"),
+        "qwen": ({"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "min_pixels": 64, "max_pixels": 640},
+                 {"processor_class": "Qwen2_5_VLProcessor"}, "<image>"),
+        "tiles": ({"image_processor_type": "Idefics3ImageProcessor", "size": {"longest_edge": 40}, "max_image_size": {"longest_edge": 16}},
+                  {"processor_class": "Idefics3Processor", "image_seq_len": 2}, "<image> <image>"),
+        "edges": ({"image_processor_type": "ViTImageProcessor", "size": {"shortest_edge": 8, "longest_edge": 20}, "resample": 1}, {}, ""),
+        "unknown": ({"image_processor_type": "OtherImageProcessor"}, {"processor_class": "OtherProcessor"}, "x"),
+    }.items():
+        write("processor", name, json.dumps({"part": image, "whole": whole, "tokens": tokens, "prompt": prompt}).encode())
+        nested = {"image_processor": image, "feature_extractor": audio, **whole}
+        write("processor", f"{name}_nested", json.dumps({"whole": nested, "tokens": tokens, "prompt": prompt}).encode())
+    whole = {"processor_class": "Qwen2AudioProcessor"}
+    write("processor", "audio", json.dumps({"part": audio, "whole": whole, "tokens": tokens, "prompt": "<|AUDIO|>"}).encode())
+
+
 def gguf_text(text):
     data = text.encode()
     return struct.pack("<Q", len(data)) + data
@@ -740,4 +894,8 @@ if __name__ == "__main__":
     make_state()
     make_executorch()
     make_tokenizer()
+    make_template()
+    make_image()
+    make_audio()
+    make_processor()
     make_gguf()

@@ -23,7 +23,7 @@ using namespace executorch::runtime;
 /* The package has the library and no header for this. */
 namespace executorch::extension::threadpool {
 class ThreadPool {
-public:
+  public:
     bool _unsafe_reset_threadpool(uint32_t threads);
 };
 ThreadPool *get_threadpool();
@@ -106,16 +106,18 @@ namespace {
 
 /* Memory in pieces, freed at once. */
 class Pieces final : public MemoryAllocator {
-public:
+  public:
     Pieces() : MemoryAllocator(0, nullptr) {}
     void *allocate(size_t size, size_t alignment = kDefaultAlignment) override {
         if (!isPowerOf2(alignment) || size > SIZE_MAX - alignment) return nullptr;
         pieces.push_back(std::make_unique<uint8_t[]>(size + alignment));
         return alignPointer(pieces.back().get(), alignment);
     }
-    void reset() override { pieces.clear(); }
+    void reset() override {
+        pieces.clear();
+    }
 
-private:
+  private:
     std::vector<std::unique_ptr<uint8_t[]>> pieces;
 };
 
@@ -135,7 +137,8 @@ Error plan_memory(EtMethod &m) {
         Span<Span<uint8_t>>(m.spans.data(), m.spans.size()));
     m.allocator = std::make_unique<Pieces>();
     m.scratch = std::make_unique<Pieces>();
-    m.manager = std::make_unique<MemoryManager>(m.allocator.get(), m.planned.get(), m.scratch.get());
+    m.manager =
+        std::make_unique<MemoryManager>(m.allocator.get(), m.planned.get(), m.scratch.get());
     return Error::Ok;
 }
 
@@ -169,7 +172,8 @@ Error place_states(EtMethod &m) {
 Error load(EtMethod &m, const char *path) {
     Error error = take(MmapDataLoader::from(path, MmapDataLoader::MlockConfig::NoMlock), m.loader);
     if (error != Error::Ok) return error;
-    error = take(Program::load(m.loader.get(), Program::Verification::InternalConsistency), m.program);
+    error =
+        take(Program::load(m.loader.get(), Program::Verification::InternalConsistency), m.program);
     if (error != Error::Ok) return error;
     error = take(m.program->method_meta("forward"), m.meta);
     if (error != Error::Ok) return error;
@@ -198,7 +202,8 @@ Error describe(const Result<Tag> &tag, const Result<TensorInfo> &info, EtTensor 
 /* Inputs that are no tensors must have the values that the program has for them. */
 Error set_constants(EtMethod &m) {
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* there is no other way to their values */
+#pragma GCC diagnostic ignored                                                                     \
+    "-Wdeprecated-declarations" /* there is no other way to their values */
     for (size_t i = 0; i < m.given.size(); i++) {
         const EValue value = m.method->get_input(i);
         Error error = value.isTensor() ? Error::Ok : m.method->set_input(value, i);

@@ -105,8 +105,8 @@ ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
         const ferry_tensor *held = &carry->held;
         ferry_tensor *copy;
         if (!carry->started) continue;
-        status = ferry_tensors_add(*out, held->name, held->dtype, held->rank, held->shape, &copy,
-                                   error);
+        status =
+            ferry_tensors_add(*out, held->name, held->dtype, held->rank, held->shape, &copy, error);
         if (status == FERRY_OK) memcpy(copy->data, held->data, ferry_tensor_bytes(held));
     }
     if (status == FERRY_OK) return FERRY_OK;
@@ -116,7 +116,7 @@ ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
 }
 
 void executorch_forget(ExecuTorchSession *session) {
-    for (size_t i = 0; i < session->carry_count; i++) {
+    for (size_t i = 0; session && i < session->carry_count; i++) {
         EtCarry *carry = &session->carries[i];
         for (int m = 0; m < 2; m++) {
             free(carry->memory[m]);

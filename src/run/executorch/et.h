@@ -22,9 +22,9 @@ struct ExecuTorch {
 typedef struct EtCarry {
     uint32_t input, output; /* their indices */
     bool in_place, started;
-    ferry_tensor held;  /* what the next run takes, in memory[0] */
-    void *memory[2];    /* the second is where the output goes, when that is elsewhere */
-    uint64_t capacity;  /* bytes of each */
+    ferry_tensor held; /* what the next run takes, in memory[0] */
+    void *memory[2];   /* the second is where the output goes, when that is elsewhere */
+    uint64_t capacity; /* bytes of each */
 } EtCarry;
 
 struct ExecuTorchSession {
@@ -37,7 +37,7 @@ struct ExecuTorchSession {
     uint32_t *places;           /* of the inputs, among which are constants */
     EtCarry *carries;
     size_t carry_count;
-    void **rooms;               /* of this run, for inputs that it writes; NULL: others */
+    void **rooms; /* of this run, for inputs that it writes; NULL: others */
     unsigned threads;
 };
 

@@ -45,20 +45,26 @@ static ferry_status bind_symbol(const Bind *bind, const Sym *sym, int64_t value)
     return FERRY_OK;
 }
 
-/* True when `sym` is factor * symbol + offset; the parts are stored. */
-static bool is_linear(const Sym *sym, const Sym **symbol, int64_t *factor, int64_t *offset) {
+/* True when `sym`, or a term of it whose others are known, is factor * symbol; `offset` is the rest. */
+static bool is_linear(const Bind *bind, const Sym *sym, const Sym **symbol, int64_t *factor,
+                      int64_t *offset) {
+    bool is_sum = sym->kind == SYM_SUM;
+    const Sym *unknown = is_sum ? NULL : sym;
     *factor = 1;
-    *offset = 0;
-    if (sym->kind == SYM_SUM && sym->count == 1) {
-        *offset = sym->value;
-        sym = sym->operands[0];
+    *offset = is_sum ? sym->value : 0;
+    for (uint32_t i = 0; is_sum && i < sym->count; i++) {
+        int64_t known;
+        bool evaluated = bindings_evaluate(bind->bindings, sym->operands[i], &known);
+        if (evaluated && __builtin_add_overflow(*offset, known, offset)) return false;
+        if (!evaluated && unknown) return false;
+        if (!evaluated) unknown = sym->operands[i];
     }
-    if (sym->kind == SYM_PRODUCT && sym->count == 1) {
-        *factor = sym->value;
-        sym = sym->operands[0];
+    if (unknown && unknown->kind == SYM_PRODUCT && unknown->count == 1) {
+        *factor = unknown->value;
+        unknown = unknown->operands[0];
     }
-    *symbol = sym;
-    return sym->kind == SYM_SYMBOL && *factor != 0;
+    *symbol = unknown;
+    return unknown && unknown->kind == SYM_SYMBOL && *factor != 0;
 }
 
 /* The size of a dimension that is an expression: solve it for its symbol when that is unknown. */
@@ -68,7 +74,7 @@ static ferry_status bind_expression(const Bind *bind, const Sym *sym, int64_t fo
     if (bindings_evaluate(bind->bindings, sym, &expected)) {
         return expected == found ? FERRY_OK : reject_size(bind, sym, expected, found);
     }
-    if (is_linear(sym, &symbol, &factor, &offset) && !bind->bindings->bound[symbol->value] &&
+    if (is_linear(bind, sym, &symbol, &factor, &offset) && !bind->bindings->bound[symbol->value] &&
         !__builtin_sub_overflow(found, offset, &distance) && distance % factor == 0) {
         return bind_symbol(bind, symbol, distance / factor);
     }

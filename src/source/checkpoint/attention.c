@@ -42,7 +42,8 @@ bool model_is_causal(const Model *m, const Value *mask) {
 static Value *packed_mask(Model *m) {
     Builder *b = &m->b;
     Value *given = map_find(&b->program->names, "position_ids");
-    if (!given || model_keeps_cache(m) || given->rank != 2 || sym_is_value(m->sequence, 1)) return NULL;
+    if (!given || model_keeps_cache(m) || given->rank != 2 || sym_is_value(m->sequence, 1))
+        return NULL;
     Value *positions = build_to(b, given, FERRY_I64);
     Value *later = build_slice_const(b, positions, 1, 1, INT64_MAX);
     Value *earlier = build_slice_const(b, positions, 1, 0, -1);
@@ -182,9 +183,10 @@ void model_decoder_outputs(Model *m, Value *hidden, const DecoderHead *head) {
     switch (m->task) {
     case TASK_CAUSAL_LM:
         output_language_model(m, hidden, head);
-        type = head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
-               : head->experts        ? "MoeCausalLMOutputWithPast"
-                                      : "CausalLMOutputWithPast";
+        type = m->output_class          ? m->output_class
+               : head->cross_attentions ? "CausalLMOutputWithCrossAttentions"
+               : head->experts          ? "MoeCausalLMOutputWithPast"
+                                        : "CausalLMOutputWithPast";
         break;
     case TASK_SEQUENCE_CLASSIFICATION: {
         Value *logits = model_head_linear(m, hidden, config_labels(m), false, "score");

@@ -6,6 +6,13 @@
 
 /* ---- rotary position embedding ---- */
 
+/* The places of a patch in time, height and width, which share the rotated pairs of features. */
+typedef enum PlaceKind {
+    PLACE_ONE,      /* tokens have one position */
+    PLACE_SECTIONS, /* the first pairs turn with time, the next with height, the last with width */
+    PLACE_INTERLEAVED, /* time, height and width in turn, as far as the sections go; then time */
+} PlaceKind;
+
 typedef struct RotarySpec {
     const char
         *layer_type; /* the entry of rope_parameters, which is nested then; NULL: it is not */
@@ -21,20 +28,29 @@ typedef struct RotarySpec {
     int64_t
         trained_length;  /* default of original_max_position_embeddings at the top level; 0: none */
     bool ignore_scaling; /* rope_scaling concerns another layer type */
-    const char *otherwise; /* the parameters, as JSON, of a configuration that has none; may be NULL */
-    bool float32;        /* cos and sin are float32 whatever the dtype of the computation */
+    const char
+        *otherwise;   /* the parameters, as JSON, of a configuration that has none; may be NULL */
+    bool float32;     /* cos and sin are float32 whatever the dtype of the computation */
+    PlaceKind places; /* how the features share the three places of a patch */
+    int64_t sections[3]; /* default of mrope_section: pairs that turn with each place */
 } RotarySpec;
 
 typedef struct Rotary {
     Value *cos, *sin; /* [batch or 1, 1, sequence, rotated] in the dtype of the computation */
     bool interleaved;
-    double score_factor; /* what mscale_all_dim makes of the scores, in the models that look at it */
+    double
+        score_factor; /* what mscale_all_dim makes of the scores, in the models that look at it */
 } Rotary;
 
-/* cos and sin at `positions` [batch or 1, sequence], from rope_parameters or from the older spelling
+/* cos and sin at `positions` [batch or 1, sequence], or, with three places, [3, batch, sequence], from rope_parameters or from the older spelling
  * rope_theta / rope_scaling; types default, linear, dynamic, yarn, longrope, llama3, proportional
  * (formulas of modeling_rope_utils.py). An unknown type is an error. */
 Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions);
+
+/* places.c: which of the three `positions` [3, batch, sequence] each of the `pairs` turns with: float32
+ * [batch, sequence, pairs]. `sections` is mrope_section, or NULL. */
+Value *rotary_places(Model *m, const RotarySpec *spec, json_t *sections, int64_t pairs,
+                     Value *positions);
 
 /* ---- masks ---- */
 

@@ -85,8 +85,11 @@ static Value *encode(Model *m) {
     PreNorm encoder = read_config(m);
     int64_t bins = config_size_or(m, "num_mel_bins", 128);
     int64_t positions = config_size_or(m, "max_source_positions", 1500);
+    const Sym *places = build_const(b, positions);
     const char *outer = build_scope(b, "%s", encoder.scope);
     Value *x = audio_embed(m, bins, positions, encoder.hidden);
+    encoder.mask = model_input(m, "attention_mask", FERRY_BOOL, 4,
+                               (const Sym *const[]){m->batch, build_const(b, 1), places, places});
     for (int64_t i = 0; i < encoder.layers && build_ok(b); i++) x = prenorm_layer(&encoder, x, i);
     x = model_layer_norm(m, average_pairs(m, x, positions), true, encoder.eps, "layer_norm");
     b->scope = outer;
@@ -94,7 +97,7 @@ static Value *encode(Model *m) {
 }
 
 void qwen2_audio_encoder(Model *m) {
-    model_default_inputs(m, (const char *const[]){"input_features", NULL});
+    model_default_inputs(m, (const char *const[]){"input_features", "attention_mask", NULL});
     ModelPart outer = model_enter(m, "audio_config", (const char *const[]){"audio_tower", NULL});
     Value *x = encode(m);
     model_leave(m, outer);

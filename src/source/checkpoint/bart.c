@@ -9,10 +9,17 @@
 
 /* Options of fairseq's models that older configurations list; the classes do not read them. */
 static const char *const ignored[] = {
-    "add_bias_logits",           "add_final_layer_norm", "classif_dropout",
-    "do_blenderbot_90_layernorm", "extra_pos_embeddings", "force_bos_token_to_be_generated",
-    "normalize_before",          "normalize_embedding",  "output_past",
-    "save_step",                 "static_position_embeddings",
+    "add_bias_logits",
+    "add_final_layer_norm",
+    "classif_dropout",
+    "do_blenderbot_90_layernorm",
+    "extra_pos_embeddings",
+    "force_bos_token_to_be_generated",
+    "normalize_before",
+    "normalize_embedding",
+    "output_past",
+    "save_step",
+    "static_position_embeddings",
 };
 
 static int64_t or_else(int64_t size, int64_t otherwise) {
@@ -58,8 +65,9 @@ static float *new_table(Bart *bart, int64_t rows) {
     float *table = NULL;
     if (rows * bart->width < 1 << 24)
         table = ARENA_ARRAY(&bart->m->b.program->arena, float, (size_t)(rows * bart->width));
-    if (!table) build_fail(&bart->m->b, FERRY_OUT_OF_MEMORY, "no memory for %lld positions",
-                           (long long)rows);
+    if (!table)
+        build_fail(&bart->m->b, FERRY_OUT_OF_MEMORY, "no memory for %lld positions",
+                   (long long)rows);
     return table;
 }
 
@@ -109,8 +117,7 @@ static Value *token_positions(Bart *bart, Value *ids) {
     const Sym *cached[1] = {build_const(b, 1)};
     Value *first = build_slice(b, model_slots(m), 0, build_const(b, 0), cached[0]);
     if (!ids) return build_scalar(b, OP_ADD_SCALAR, model_positions(m), (double)bart->pad + 1);
-    Value *kept =
-        build_to(b, build_scalar(b, OP_NE_SCALAR, ids, (double)bart->pad), FERRY_I64);
+    Value *kept = build_to(b, build_scalar(b, OP_NE_SCALAR, ids, (double)bart->pad), FERRY_I64);
     Value *count = build_add(b, build_cumsum(b, kept, 1), first);
     return build_scalar(b, OP_ADD_SCALAR, build_mul(b, count, kept), (double)bart->pad);
 }
@@ -134,8 +141,9 @@ static Value *embed_positions(Bart *bart, const BartStack *stack, Value *ids) {
     }
     case BART_TOKENS:
         if (bart->width < 4) {
-            return build_fail(b, FERRY_UNSUPPORTED, "%s: %lld features have no sinusoidal positions",
-                              m->config_path, (long long)bart->width);
+            return build_fail(b, FERRY_UNSUPPORTED,
+                              "%s: %lld features have no sinusoidal positions", m->config_path,
+                              (long long)bart->width);
         }
         return build_embedding(b, token_table(bart, rows + OFFSET), token_positions(bart, ids));
     }

@@ -27,10 +27,9 @@ static Value *linear(const Layer *layer, Value *x, int64_t out, const char *name
 static Value *project(const Layer *layer, Value *x, const char *module, char which) {
     const Bart *bart = layer->bart;
     bool bias = which != 'k' || !bart->traits->no_key_bias;
-    Value *rows = model_linear(bart->m, x, bart->width, bias, "%s.%s.%c_proj", layer->name, module,
-                               which);
-    return model_split_heads(bart->m, rows, layer->stack->heads,
-                             bart->width / layer->stack->heads);
+    Value *rows =
+        model_linear(bart->m, x, bart->width, bias, "%s.%s.%c_proj", layer->name, module, which);
+    return model_split_heads(bart->m, rows, layer->stack->heads, bart->width / layer->stack->heads);
 }
 
 static Value *attend(const Layer *layer, Value *query, Value *keys, Value *values, Value *mask,
@@ -69,8 +68,7 @@ static Value *cross_attention(const Layer *layer, Value *x, Value *mask) {
     const CacheLayer *cache = seq2seq_cross(&bart->s, layer->index, heads, bart->width / heads);
     if (!cache) {
         Value *keys = project(layer, encoded, module, 'k');
-        cache =
-            seq2seq_keep(&bart->s, layer->index, keys, project(layer, encoded, module, 'v'));
+        cache = seq2seq_keep(&bart->s, layer->index, keys, project(layer, encoded, module, 'v'));
     }
     return attend(layer, query, cache->keys, cache->values, mask, false, module);
 }
@@ -83,7 +81,8 @@ static Value *feed_forward(const Layer *layer, Value *x, Value *mask) {
 }
 
 /* One part with its norm and its residual. */
-static Value *add_part(const Layer *layer, Value *x, Part part, Value *mask, const char *norm_name) {
+static Value *add_part(const Layer *layer, Value *x, Part part, Value *mask,
+                       const char *norm_name) {
     Builder *b = &layer->bart->m->b;
     if (layer->bart->traits->norm_first)
         return build_add(b, x, part(layer, norm(layer, x, norm_name), mask));

@@ -94,9 +94,10 @@ static Value *relative_bias(Bert *bert) {
     Model *m = bert->m;
     int64_t rows = config_size_or(m, "relative_attention_num_buckets", buckets.buckets);
     if (rows < buckets.buckets) {
-        build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: expected \"relative_attention_num_buckets\" to be at least %lld, found %lld",
-                   m->config_path, (long long)buckets.buckets, (long long)rows);
+        build_fail(
+            &m->b, FERRY_BAD_FORMAT,
+            "%s: expected \"relative_attention_num_buckets\" to be at least %lld, found %lld",
+            m->config_path, (long long)buckets.buckets, (long long)rows);
     }
     const char *outer = build_scope(&m->b, "%s.encoder", m->family->base_prefix);
     Value *table = model_matrix(m, rows, bert->heads, "encoder.relative_attention_bias.weight");

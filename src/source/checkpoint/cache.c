@@ -1,4 +1,4 @@
-/* Caches of keys and values. */
+/* Caches of keys and values, and of states. */
 #include "source/checkpoint/cache.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@ bool model_keeps_cache(Model *m) {
 }
 
 bool model_takes_cache(const Model *m) {
-    return m->request->component && strcmp(m->request->component, "decode") == 0;
+    return model_is_component(m, "decode") ||
+           (m->request->keeps_cache && model_is_component(m, "language_model"));
 }
 
 static const char SELF_ATTENTION[] = "cache.self_attention_cache";
@@ -23,8 +24,8 @@ static bool is_static(const Model *m) {
 /* ---- coming in ---- */
 
 static const char *leaf_name(Model *m, int64_t layer, const char *leaf) {
-    return arena_format(&m->b.program->arena, "%s.layers.%lld.%s", m->cache_name,
-                        (long long)layer, leaf);
+    return arena_format(&m->b.program->arena, "%s.layers.%lld.%s", m->cache_name, (long long)layer,
+                        leaf);
 }
 
 /* The leaf of the cache that comes in, an input of its own. */
@@ -58,7 +59,7 @@ Value *model_slots(Model *m) {
     Builder *b = &m->b;
     if (m->slots) return m->slots;
     if (model_takes_cache(m) && is_static(m)) {
-        Value *counter = input_leaf(m, 0, "cumulative_length", FERRY_I64, 0, NULL);
+        Value *counter = input_leaf(m, m->counting_layer, "cumulative_length", FERRY_I64, 0, NULL);
         Value *range = build_arange(b, build_const(b, 0), m->sequence, FERRY_I64);
         m->slots = build_add(b, range, counter);
     } else if (model_takes_cache(m)) {
@@ -94,6 +95,24 @@ void model_join_cache(Model *m, CacheLayer *layer, int64_t index) {
         layer->marker = input_leaf(m, index, "_sliding_window_tensor", FERRY_I64, 0, NULL);
 }
 
+static const char *const state_names[2] = {"conv_states.0", "recurrent_states.0"};
+
+void model_find_states(Model *m, CacheLayer *layer, int64_t index, const int64_t convolution[2],
+                       uint32_t rank, const int64_t *recurrent) {
+    Builder *b = &m->b;
+    const ferry_dtype dtypes[2] = {m->dtype, FERRY_F32};
+    const uint32_t ranks[2] = {2, rank};
+    const int64_t *const sizes[2] = {convolution, recurrent};
+    for (int i = 0; i < 2; i++) {
+        const Sym *shape[FERRY_MAX_RANK] = {m->batch};
+        for (uint32_t d = 0; d < ranks[i]; d++) shape[d + 1] = build_const(b, sizes[i][d]);
+        if (model_takes_cache(m))
+            layer->before[i] = input_leaf(m, index, state_names[i], dtypes[i], ranks[i] + 1, shape);
+        layer->states[i] =
+            layer->before[i] ? layer->before[i] : build_full(b, shape, ranks[i] + 1, 0, dtypes[i]);
+    }
+}
+
 void model_take_fixed_cache(Model *m, CacheLayer *layer, int64_t index, const Sym *const *shape) {
     const char *outer = m->cache_name;
     m->cache_name = CROSS_ATTENTION;
@@ -111,6 +130,31 @@ static void encode_tensor(Buffer *text, const char *name, int *leaf) {
     buffer_format(text, "\"%s\": {\"_t\": \"tensor\", \"i\": %d}, ", name, (*leaf)++);
 }
 
+/* A dictionary with one entry for each state, of which there is one. */
+static void encode_item(Buffer *text, const char *name, const char *value) {
+    buffer_format(text, "\"%s\": {\"_t\": \"items\", \"v\": [[0, %s]]}, ", name, value);
+}
+
+static void encode_states(Model *m, Buffer *text, const CacheLayer *layer, int *leaf) {
+    Arena *arena = &m->b.program->arena;
+    static const char *const dictionaries[2] = {"conv_states", "recurrent_states"};
+    buffer_text(text, "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:LinearAttentionLayer\", "
+                      "\"s\": {\"number_of_states\": 1, ");
+    for (int i = 0; i < 2; i++) {
+        encode_item(text, dictionaries[i],
+                    arena_format(arena, "{\"_t\": \"tensor\", \"i\": %d}", (*leaf)++));
+    }
+    encode_item(text, "is_conv_states_initialized", "true");
+    encode_item(text, "is_recurrent_states_initialized", "true");
+    encode_item(text, "has_previous_state", "true");
+    int64_t kernel = build_dim(&m->b, layer->states[0], 2)->value;
+    encode_item(text, "conv_kernel_size", arena_format(arena, "%lld", (long long)kernel));
+    buffer_format(text,
+                  "\"device\": {\"_t\": \"device\", \"s\": \"cpu\"}, \"dtype\": {\"_t\": "
+                  "\"dtype\", \"n\": \"%s\"}, \"record_past\": false}}",
+                  ferry_dtype_name(layer->states[0]->dtype));
+}
+
 /* The number for a size that the structure wants as one. */
 static long long example(const Sym *size) {
     return sym_is_const(size) ? size->value : 2;
@@ -121,6 +165,10 @@ static void encode_layer(Model *m, Buffer *text, const CacheLayer *layer, int *l
     const char *kind = is_static(m)        ? "StaticLayer"
                        : layer->window > 0 ? "DynamicSlidingWindowLayer"
                                            : "DynamicLayer";
+    if (layer->states[0]) {
+        encode_states(m, text, layer, leaf);
+        return;
+    }
     buffer_format(text, "{\"_t\": \"obj\", \"p\": \"transformers.cache_utils:%s\", \"s\": {", kind);
     encode_tensor(text, "keys", leaf);
     encode_tensor(text, "values", leaf);
@@ -225,6 +273,11 @@ static Value *leaving_count(Model *m, const CacheLayer *layer) {
 static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
     Builder *b = &m->b;
     bool in_place = is_static(m) && model_takes_cache(m) && !layer->fixed;
+    for (int i = 0; i < 2 && layer->states[0]; i++) {
+        build_write(b, leaf_name(m, index, state_names[i]), layer->states[i],
+                    in_place ? layer->before[i] : NULL);
+    }
+    if (layer->states[0]) return;
     Value *values[2] = {leaving(m, layer->keys, layer), leaving(m, layer->values, layer)};
     build_write(b, leaf_name(m, index, "keys"), values[0], in_place ? layer->before[0] : NULL);
     build_write(b, leaf_name(m, index, "values"), values[1], in_place ? layer->before[1] : NULL);
@@ -232,9 +285,8 @@ static void output_layer(Model *m, const CacheLayer *layer, int64_t index) {
         build_write(b, leaf_name(m, index, "cumulative_length"), leaving_count(m, layer),
                     in_place ? layer->counter : NULL);
     } else if (layer->window > 0) {
-        Value *marker = layer->marker
-                            ? layer->marker
-                            : build_full(b, NULL, 0, (double)layer->window, FERRY_I64);
+        Value *marker = layer->marker ? layer->marker
+                                      : build_full(b, NULL, 0, (double)layer->window, FERRY_I64);
         build_output(b, leaf_name(m, index, "_sliding_window_tensor"), marker);
     }
 }

@@ -12,6 +12,7 @@ struct ConfigScope {
     const char *path;
     Map used;
     bool accepted; /* as a whole */
+    bool owned;    /* the object was made for this */
 };
 
 static ConfigScope *add_scope(Model *m, json_t *object, const char *path) {
@@ -209,8 +210,21 @@ void config_enter(Model *m, const char *key) {
     m->config_path = path;
 }
 
+void config_enter_made(Model *m, const char *name, json_t *object) {
+    const char *path = arena_format(&m->b.program->arena, "%s: %s", m->config_path, name);
+    ConfigScope *scope = add_scope(m, object, path);
+    if (!scope || scope->object != object) {
+        json_decref(object);
+        return;
+    }
+    scope->owned = true;
+    m->config = scope;
+    m->config_path = path;
+}
+
 void config_end(Model *m) {
     for (ConfigScope *scope = m->scopes; scope; scope = scope->next) {
+        if (scope->owned) json_decref(scope->object);
         if (scope->used.failed) m->b.program->arena.failed = true;
         map_free(&scope->used);
     }

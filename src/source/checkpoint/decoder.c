@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define OUTPUT_EMBEDDING "lm_head.weight"
-
 /* ---- configuration ---- */
 
 /* Is layer i sliding when layer_types does not say so? */
@@ -90,7 +88,7 @@ static void read_shape(Decoder *d) {
     if (config_is_null(m, "num_key_value_heads")) kv_heads = d->heads;
     d->kv_heads = config_int_or(m, "num_key_value_heads", kv_heads);
     int64_t head_dim = d->traits->head_dim ? d->traits->head_dim : d->hidden / d->heads;
-    d->head_dim = config_int_or(m, "head_dim", head_dim);
+    d->head_dim = config_size_or(m, "head_dim", head_dim);
     if (d->layers > CACHE_MAX_LAYERS || d->kv_heads < 1 || d->heads % d->kv_heads != 0 ||
         d->head_dim < 1) {
         build_fail(
@@ -188,17 +186,21 @@ static void prepare_attention(Decoder *d) {
     Model *m = d->m;
     const DecoderTraits *traits = d->traits;
     m->masks_by_type = traits->windows >= WINDOW_SWITCH;
-    Value *padding = model_padding_mask(m), *positions = model_positions(m);
+    Value *padding = model_padding_mask(m);
+    Value *positions = traits->places ? decoder_positions(m) : model_positions(m);
     Value *packing = padding ? NULL : model_packing_mask(m);
-    const RotarySpec spec = {.head_dim = d->head_dim,
-                             .theta = traits->theta,
-                             .partial = traits->partial ? traits->partial : 1,
-                             .whole = !traits->partial,
-                             .even = traits->even_rotation,
-                             .interleaved = traits->interleaved,
-                             .max_length = traits->max_length,
-                             .trained_length = traits->trained_length,
-                             .otherwise = traits->rope};
+    const RotarySpec spec = {
+        .head_dim = d->head_dim,
+        .theta = traits->theta,
+        .partial = traits->partial ? traits->partial : 1,
+        .whole = !traits->partial,
+        .even = traits->even_rotation,
+        .interleaved = traits->interleaved,
+        .places = traits->places,
+        .sections = {traits->sections[0], traits->sections[1], traits->sections[2]},
+        .max_length = traits->max_length,
+        .trained_length = traits->trained_length,
+        .otherwise = traits->rope};
     RotarySpec specs[2] = {spec, spec};
     if (traits->rotary_by_type) {
         specs[0].layer_type = "full_attention";
@@ -221,15 +223,19 @@ static void prepare_attention(Decoder *d) {
     config_accept(m, "rope_scaling");
 }
 
-/* The input embedding, which a tied checkpoint may hold under the name of the output embedding. */
-static Value *input_embedding(const Decoder *d) {
-    Model *m = d->m;
-    const int64_t shape[2] = {config_int(m, "vocab_size"), d->hidden};
+Value *decoder_embedding(Model *m, int64_t hidden) {
+    const int64_t shape[2] = {config_int(m, "vocab_size"), hidden};
     if (!model_has(m, "embed_tokens.weight") && config_bool_or(m, "tie_word_embeddings", true) &&
-        model_has(m, OUTPUT_EMBEDDING)) {
-        return model_head_weight(m, 2, shape, OUTPUT_EMBEDDING);
+        model_has(m, DECODER_OUTPUT)) {
+        return model_head_weight(m, 2, shape, DECODER_OUTPUT);
     }
     return model_weight(m, 2, shape, "embed_tokens.weight");
+}
+
+Value *decoder_scale_embedding(Model *m, Value *x, const Value *ids, int64_t hidden) {
+    const DecoderTraits *traits = m->family->traits;
+    if (!traits->scales_embedding || !ids) return x;
+    return build_scalar(&m->b, OP_MUL_SCALAR, x, rounded(sqrt((double)hidden), m->dtype));
 }
 
 void decoder_build(Model *m) {
@@ -237,11 +243,9 @@ void decoder_build(Model *m) {
     read_shape(&d);
     read_options(&d);
     if (!build_ok(&m->b)) return;
-    Value *embedding = input_embedding(&d), *ids;
+    Value *embedding = decoder_embedding(m, d.hidden), *ids;
     Value *x = model_embed_inputs(m, embedding, &ids);
-    if (d.traits->scales_embedding && ids) {
-        x = build_scalar(&m->b, OP_MUL_SCALAR, x, rounded(sqrt((double)d.hidden), m->dtype));
-    }
+    x = decoder_scale_embedding(m, x, ids, d.hidden);
     double multiplier = d.traits->multipliers ? config_float_or(m, "embedding_multiplier", 1) : 1;
     if (multiplier != 1) x = build_scalar(&m->b, OP_MUL_SCALAR, x, multiplier);
     if (!build_ok(&m->b)) return;
@@ -249,13 +253,14 @@ void decoder_build(Model *m) {
     for (int64_t i = 0; i < d.layers && build_ok(&m->b); i++) {
         build_scope(&m->b, "%s.layers.%lld", m->family->base_prefix, (long long)i);
         x = decoder_layer(&d, x, i);
+        if (i < m->visual_layers) x = decoder_add_visual(&d, x, i);
     }
     build_scope(&m->b, "%s.norm", m->family->base_prefix);
     x = decoder_norm(&d, x, "norm");
     m->b.scope = "";
     const DecoderHead head = {.ids = ids,
                               .embedding = embedding,
-                              .output_name = OUTPUT_EMBEDDING,
+                              .output_name = DECODER_OUTPUT,
                               .scale_logits = scale_logits,
                               .cache = d.cache,
                               .layers = d.layers,

@@ -61,7 +61,9 @@ typedef struct DecoderTraits {
     int64_t trained_length; /* default of original_max_position_embeddings; 0: none */
     bool even_rotation;     /* an odd number of rotated features is not supported */
     bool interleaved;
-    bool pads; /* the default of pad_token_id is `pad`, else null */
+    PlaceKind places;    /* tokens have a place in time, height and width */
+    int64_t sections[3]; /* default of mrope_section */
+    bool pads;           /* the default of pad_token_id is `pad`, else null */
     int64_t pad;
     WindowRule windows;
     int64_t window;           /* default of sliding_window */
@@ -104,6 +106,7 @@ typedef struct Decoder {
     Rotary rotary[2];                 /* of full and of sliding layers */
     Value *mask[2];
     bool is_causal[2];
+    Value *visual; /* int64 [batch, sequence]: which feature of an image stands there; 0: none */
     CacheLayer *cache;
     Experts *experts; /* NULL: none */
     Latent latent;
@@ -117,8 +120,31 @@ static inline bool decoder_scores(const Decoder *d) {
     return d->softcap || d->traits->sinks;
 }
 
+/* Scale what `ids` (NULL: there are none) were embedded as, where the model does. */
+Value *decoder_scale_embedding(Model *m, Value *x, const Value *ids, int64_t hidden);
+
+/* The input embedding [vocabulary, hidden], which a tied checkpoint may hold under the name of the output
+ * embedding, DECODER_OUTPUT. */
+Value *decoder_embedding(Model *m, int64_t hidden);
+
+#define DECODER_OUTPUT "lm_head.weight"
+
+/* The model types that are only found inside multimodal ones. */
+extern const Family decoder_parts[];
+
+/* places.c. Three places of every token [3, batch, sequence], of position_ids [4, batch, sequence], whose
+ * first is that of text and not looked at; without it, [1, sequence]: all three are the same. */
+Value *decoder_positions(Model *m);
+
+/* x with the features of images that this layer adds: deepstack_visual_embeds.N [patches, hidden] where
+ * visual_pos_masks [batch, sequence] is true, in order. */
+Value *decoder_add_visual(Decoder *d, Value *x, int64_t layer);
+
 /* One layer: attention and the feed-forward part with their norms and residuals. */
 Value *decoder_layer(Decoder *d, Value *x, int64_t layer);
+
+/* Attention with the layer's weights, "layers.N.self_attn.q_proj.weight" and so on. */
+Value *decoder_attention(Decoder *d, Value *x, int64_t layer);
 
 /* latent.c: DeepSeek's attention, and what the configuration says of it. */
 void latent_read(Decoder *d);

@@ -126,7 +126,7 @@ static Value *scored_attention(Decoder *d, const Projections *p, Value *mask, in
     return build_view(b, context, headed, 4);
 }
 
-static Value *attention(Decoder *d, Value *x, int64_t layer) {
+Value *decoder_attention(Decoder *d, Value *x, int64_t layer) {
     Model *m = d->m;
     int kind = d->sliding[layer];
     if (d->traits->latent) return latent_attention(d, x, layer);
@@ -201,22 +201,23 @@ Value *decoder_layer(Decoder *d, Value *x, int64_t layer) {
     Value *added;
     switch (d->block) {
     case BLOCK_PRE:
-        x = add_residual(d, x, attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
+        x = add_residual(d, x,
+                         decoder_attention(d, layer_norm(d, x, layer, "input_layernorm"), layer));
         added = feed_forward(d, layer_norm(d, x, layer, "post_attention_layernorm"), layer);
         return add_residual(d, x, added);
     case BLOCK_POST:
-        added = layer_norm(d, attention(d, x, layer), layer, "post_attention_layernorm");
+        added = layer_norm(d, decoder_attention(d, x, layer), layer, "post_attention_layernorm");
         x = build_add(&d->m->b, x, added);
         added = layer_norm(d, feed_forward(d, x, layer), layer, "post_feedforward_layernorm");
         return build_add(&d->m->b, x, added);
     case BLOCK_SANDWICH:
-        added = attention(d, layer_norm(d, x, layer, "input_layernorm"), layer);
+        added = decoder_attention(d, layer_norm(d, x, layer, "input_layernorm"), layer);
         x = build_add(&d->m->b, x, layer_norm(d, added, layer, "post_attention_layernorm"));
         added = feed_forward(d, layer_norm(d, x, layer, "pre_feedforward_layernorm"), layer);
         return build_add(&d->m->b, x, layer_norm(d, added, layer, "post_feedforward_layernorm"));
     case BLOCK_PARALLEL: {
         Value *normed = layer_norm(d, x, layer, "input_layernorm");
-        added = attention(d, normed, layer);
+        added = decoder_attention(d, normed, layer);
         return build_add(&d->m->b, build_add(&d->m->b, x, added), feed_forward(d, normed, layer));
     }
     }

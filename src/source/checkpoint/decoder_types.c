@@ -17,6 +17,31 @@ static const DecoderTraits qwen3 = {
     LLAMA_LIKE,          .max_length = 32768,      .bias_key = "attention_bias",
     .output_bias = true, .qk_norm = QK_SHARED,     .head_dim = 128,
     .kv_heads = 32,      .windows = WINDOW_SWITCH, .window = 4096};
+static const DecoderTraits qwen2_vl = {.activation_key = "hidden_act",
+                                       .activation = "silu",
+                                       .eps_key = "rms_norm_eps",
+                                       .eps = 1e-5,
+                                       .bias = true,
+                                       .kv_heads = 8,
+                                       .max_length = 32768,
+                                       .theta = 1000000,
+                                       .windows = WINDOW_SWITCH,
+                                       .window = 4096,
+                                       .places = PLACE_SECTIONS,
+                                       .sections = {16, 24, 24}};
+static const DecoderTraits qwen3_vl = {.activation_key = "hidden_act",
+                                       .activation = "silu",
+                                       .eps_key = "rms_norm_eps",
+                                       .eps = 1e-6,
+                                       .bias_key = "attention_bias",
+                                       .output_bias = true,
+                                       .qk_norm = QK_SHARED,
+                                       .head_dim = 128,
+                                       .kv_heads = 32,
+                                       .max_length = 128000,
+                                       .theta = 500000,
+                                       .places = PLACE_INTERLEAVED,
+                                       .sections = {24, 20, 20}};
 static const DecoderTraits smollm3 = {.activation_key = "hidden_act",
                                       .activation = "silu",
                                       .eps_key = "rms_norm_eps",
@@ -139,6 +164,7 @@ static const DecoderTraits cohere = {.activation_key = "hidden_act",
 static const ExpertTraits mixtral_experts = {.count_keys = {"num_local_experts", "num_experts"},
                                              .count = 8,
                                              .chosen = 2,
+                                             .normalize = true,
                                              .module = "block_sparse_moe",
                                              .router_name = "gate",
                                              .names = {"w1", "w3", "w2"}};
@@ -274,5 +300,12 @@ const Family decoder_families[] = {
      NULL},
     {"glm4_moe", "Glm4Moe", "model", decoder_build, BASE, &glm4_moe, NULL},
     {"cohere", "Cohere", "model", decoder_build, BASE, &cohere, NULL},
+    {0},
+};
+
+const Family decoder_parts[] = {
+    {"qwen2_vl_text", "Qwen2VLText", "model", decoder_build, BASE, &qwen2_vl, NULL},
+    {"qwen2_5_vl_text", "Qwen2_5_VLText", "model", decoder_build, BASE, &qwen2_vl, NULL},
+    {"qwen3_vl_text", "Qwen3VLText", "model", decoder_build, BASE, &qwen3_vl, NULL},
     {0},
 };

@@ -27,7 +27,7 @@ static void read_sparse(Decoder *d) {
     Model *m = d->m;
     SparseRule rule = d->traits->experts->sparse;
     Experts *experts = d->experts;
-    int64_t step = 1, first = 0;
+    int64_t step = 1, first = 0, period = 1, offset = 0;
     json_t *dense = NULL;
     if (rule == SPARSE_STEP) {
         step = config_size_or(m, "decoder_sparse_step", 1);
@@ -35,8 +35,15 @@ static void read_sparse(Decoder *d) {
     }
     if (rule == SPARSE_LATER)
         first = config_int_or(m, "first_k_dense_replace", d->traits->experts->dense);
-    for (int64_t i = 0; i < d->layers; i++)
-        experts->sparse[i] = i >= first && (i + 1) % step == 0 && !is_listed(dense, i);
+    if (rule == SPARSE_PERIOD) {
+        period = config_size_or(m, "expert_layer_period", 2);
+        offset = config_int_or(m, "expert_layer_offset", 1);
+        if (experts->count == 1) first = d->layers;
+    }
+    for (int64_t i = 0; i < d->layers; i++) {
+        experts->sparse[i] = i >= first && (i + 1) % step == 0 && !is_listed(dense, i) &&
+                             (period == 1 || i % period == offset);
+    }
 }
 
 /* The choice among groups of experts. */
@@ -84,8 +91,9 @@ void experts_read(Decoder *d) {
     experts->chosen = config_size_or(m, "num_experts_per_tok", traits->chosen);
     experts->size =
         traits->size ? config_size_or(m, "moe_intermediate_size", traits->size) : d->intermediate;
-    experts->normalizes =
-        !traits->normalize_key || config_bool_or(m, traits->normalize_key, traits->normalize);
+    experts->normalizes = traits->normalize;
+    if (traits->normalize_key)
+        experts->normalizes = config_bool_or(m, traits->normalize_key, traits->normalize);
     experts->factor = 1;
     if (traits->shared == SHARED_GATED) {
         experts->shared_size =
@@ -99,7 +107,8 @@ void experts_read(Decoder *d) {
         config_accept(m, "experts_per_token"); /* as the publisher spelled keys that are also */
         config_accept(m, "initial_context_length"); /* there in the spelling of Transformers */
     }
-    if (experts->chosen > experts->count) {
+    bool dense = traits->sparse == SPARSE_PERIOD && experts->count == 1;
+    if (experts->chosen > experts->count && !dense) {
         build_fail(
             &m->b, FERRY_BAD_FORMAT,
             "%s: expected \"num_experts_per_tok\" to be at most the number of experts, %lld, "

@@ -20,8 +20,9 @@ typedef enum SharedKind {
 
 typedef enum SparseRule {
     SPARSE_ALWAYS,
-    SPARSE_STEP,  /* every decoder_sparse_step-th layer that is not in mlp_only_layers */
-    SPARSE_LATER, /* from layer first_k_dense_replace on */
+    SPARSE_STEP,   /* every decoder_sparse_step-th layer that is not in mlp_only_layers */
+    SPARSE_LATER,  /* from layer first_k_dense_replace on */
+    SPARSE_PERIOD, /* layers expert_layer_offset of every expert_layer_period, of several experts */
 } SparseRule;
 
 typedef struct ExpertTraits {
@@ -35,9 +36,9 @@ typedef struct ExpertTraits {
     int64_t groups, chosen_groups; /* defaults of n_group and topk_group, */
     double factor;                 /* and of routed_scaling_factor */
     int64_t shared_size;           /* default of shared_expert_intermediate_size */
-    const char *normalize_key;     /* whether the weights are divided by their sum; NULL: always */
-    bool normalize;                /* default of that */
-    const char *module; /* "mlp" in version 5 of Transformers; what it was called before */
+    const char *normalize_key; /* whether the weights are divided by their sum; NULL: `normalize` */
+    bool normalize;            /* default of that */
+    const char *module;        /* "mlp" in version 5 of Transformers; what it was called before */
     const char *router_name;
     const char *names[3]; /* of gate, up and down in files with a matrix per expert */
     bool clamped; /* GPT-OSS: biases, transposed, gate and up alternate, clamped activation */

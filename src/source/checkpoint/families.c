@@ -32,9 +32,10 @@ bool task_parse(const char *text, Task *out) {
     return false;
 }
 
-static const Family *const lists[] = {decoder_families, gpt_families,  encoder_families,
-                                      t5_families,      bart_families, whisper_families,
-                                      vit_families,     clip_families, multimodal_families};
+static const Family *const lists[] = {decoder_families, gpt_families,       mamba_families,
+                                      jamba_families,   encoder_families,   t5_families,
+                                      bart_families,    whisper_families,   vit_families,
+                                      clip_families,    multimodal_families};
 
 void families_register(Registry *registry) {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {

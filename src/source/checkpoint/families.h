@@ -6,6 +6,8 @@
 
 extern const Family decoder_families[];    /* decoder.c: rotary positions */
 extern const Family gpt_families[];        /* gpt.c: gpt2, gpt_neox, bloom, falcon, opt, ... */
+extern const Family mamba_families[];      /* mamba.c: mamba, falcon_mamba, mamba2 */
+extern const Family jamba_families[];      /* jamba.c: attention, mamba and experts */
 extern const Family vit_families[];        /* vit.c: vit, dinov2 */
 extern const Family clip_families[];       /* clip.c: clip, siglip */
 extern const Family multimodal_families[]; /* multimodal.c */

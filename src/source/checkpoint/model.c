@@ -93,11 +93,15 @@ void model_leave(Model *m, ModelPart outer) {
     m->part_prefix = outer.part_prefix;
 }
 
-/* A tensor outside the base model, as it is called or as fine-tuning tools save it. */
+/* A tensor outside the base model: as it is called, as fine-tuning tools save it, or in the whole language
+ * model that older multimodal models contain. */
 static const CheckpointTensor *find_head(Model *m, const char *name) {
-    const CheckpointTensor *found = find_spelled(m, name);
-    if (found) return found;
-    return find_spelled(m, arena_format(&m->b.program->arena, "base_model.model.%s", name));
+    static const char *const prefixes[] = {"", "base_model.model", "language_model"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const CheckpointTensor *found = find_spelled(m, join_names(m, prefixes[i], name));
+        if (found) return found;
+    }
+    return NULL;
 }
 
 static void print_sizes(Buffer *buffer, uint32_t rank, const int64_t *shape) {
@@ -321,6 +325,18 @@ Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
     return NULL;
 }
 
+Value *model_input_leaf(Model *m, const char *name, const char *leaf, ferry_dtype dtype,
+                        uint32_t rank, const Sym *const *shape) {
+    const char *full = arena_format(&m->b.program->arena, "%s.%s", name, leaf);
+    bool asked = false;
+    for (size_t i = 0; i < m->input_count; i++) {
+        const InputRequest *input = &m->inputs[i];
+        asked |= strcmp(input->name, name) == 0;
+        if (strcmp(input->name, full) == 0 && input->rank == rank) shape = input->shape;
+    }
+    return asked ? build_input(&m->b, full, dtype, rank, shape) : NULL;
+}
+
 static Value *as_int64(Model *m, Value *x) {
     return x ? build_to(&m->b, x, FERRY_I64) : NULL;
 }
@@ -355,7 +371,8 @@ Value *model_positions(Model *m) {
 }
 
 bool model_masks_whole(const Model *m) {
-    return model_takes_cache(m) && m->request->static_cache > 0 && !m->masks_keys;
+    bool fixed = model_takes_cache(m) && m->request->static_cache > 0;
+    return m->masks_given || (fixed && !m->masks_keys);
 }
 
 Value *model_padding_mask(Model *m) {
@@ -466,14 +483,17 @@ static bool is_leaf_of(const char *name, const char *keyword) {
 static const Tree *keyword_tree(Model *m, const char *keyword, size_t first, size_t count) {
     Arena *arena = &m->b.program->arena;
     const Port *ports = m->b.program->inputs.items + first;
-    const Tree *leaves[8];
-    const char *keys[8];
     if (strcmp(keyword, "cache") == 0) return m->cache_tree;
     if (count == 1 && strcmp(ports->name, keyword) == 0) return tree_leaf(arena);
+    const Tree **leaves = ARENA_ARRAY(arena, const Tree *, count);
+    const char **keys = ARENA_ARRAY(arena, const char *, count);
+    if (!leaves || !keys) return NULL;
     for (size_t i = 0; i < count; i++) {
         keys[i] = ports[i].name + strlen(keyword) + 1;
         leaves[i] = tree_leaf(arena);
     }
+    if (strcmp(keys[0], "0") == 0)
+        return tree_node(arena, "builtins.list", "null", leaves, (uint32_t)count);
     bool encoded = strcmp(keyword, "encoder_outputs") == 0;
     const char *type = encoded ? m->encoder_outputs : "builtins.dict";
     return tree_mapping(arena, type, keys, leaves, (uint32_t)count);
@@ -568,13 +588,21 @@ static void reject_quantized(Model *m) {
         m->config_path, method ? method : "unknown");
 }
 
-/* Prefill's tokens fit a static cache. */
+bool model_is_component(const Model *m, const char *name) {
+    return m->request->component && strcmp(m->request->component, name) == 0;
+}
+
+/* A step of generation on one token, unless it is to take several. */
+static bool takes_one_token(const Model *m) {
+    return model_is_component(m, "decode") && !m->request->multi_token;
+}
+
+/* A prompt's tokens fit a static cache. */
 static void limit_to_cache(Model *m) {
     int64_t length = m->request->static_cache;
-    bool prefill = m->request->component && strcmp(m->request->component, "prefill") == 0;
+    bool prefill = model_is_component(m, "prefill") || model_is_component(m, "language_model");
     if (!prefill || length <= 0 || m->sequence->kind != SYM_SYMBOL) return;
-    if (m->sequence->upper > length)
-        sym_narrow(&m->b.program->symbols, m->sequence, length);
+    if (m->sequence->upper > length) sym_narrow(&m->b.program->symbols, m->sequence, length);
 }
 
 void model_name_dimensions(Model *m) {
@@ -588,7 +616,7 @@ void model_name_dimensions(Model *m) {
     }
     SymTable *symbols = &m->b.program->symbols;
     if (!m->batch) m->batch = sym_symbol(symbols, "batch", 1, SYM_UNBOUNDED);
-    if (model_takes_cache(m) && !m->request->multi_token)
+    if (takes_one_token(m))
         m->sequence = sym_const(symbols, 1);
     else if (!m->sequence)
         m->sequence = sym_symbol(symbols, input_name(m, "sequence"), 1, SYM_UNBOUNDED);
@@ -601,12 +629,14 @@ static size_t string_count(const char *const *strings) {
     return count;
 }
 
-/* In a component, the shapes of other inputs follow from that of the main one, and of the cache. */
+/* In a component, the shapes of other inputs follow from that of the main one, and of the cache; and what
+ * is asked for may concern another component. */
 static void adjust_request(const Model *m, InputRequest *input) {
-    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids"))
+    if (is_input(m, input->name, "attention_mask") || is_input(m, input->name, "position_ids")) {
         input->rank = 0;
-    if (is_input(m, input->name, "input_ids") && input->rank == 2 && model_takes_cache(m) &&
-        !m->request->multi_token) {
+        input->optional = true;
+    }
+    if (is_input(m, input->name, "input_ids") && input->rank == 2 && takes_one_token(m)) {
         input->shape[1] = sym_const(&m->b.program->symbols, 1);
     }
 }
@@ -640,6 +670,15 @@ static void merge_inputs(Model *m, const char *const *names, bool optional) {
 
 void model_default_inputs(Model *m, const char *const *names) {
     merge_inputs(m, names, false);
+    if (!m->request->component || !m->inputs) return;
+    /* what is named besides is for other components, unless it is a leaf of one of these */
+    size_t count = string_count(names) + model_takes_cache(m), kept = count;
+    for (size_t i = count; i < m->input_count; i++) {
+        bool own = false;
+        for (size_t j = 0; j < count; j++) own |= is_leaf_of(m->inputs[i].name, m->inputs[j].name);
+        if (own) m->inputs[kept++] = m->inputs[i];
+    }
+    m->input_count = kept;
 }
 
 ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
@@ -652,6 +691,7 @@ ferry_status model_build(const Checkpoint *checkpoint, const Registry *registry,
     Model m = {.b = build_start(program, error),
                .checkpoint = checkpoint,
                .family = family,
+               .registry = registry,
                .request = request,
                .part_prefix = "",
                .input_prefix = "",

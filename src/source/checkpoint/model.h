@@ -71,6 +71,8 @@ typedef struct ModelRequest {
     const char *component; /* the step of generation ("prefill", "decode"); NULL: the whole model */
     int64_t static_cache;  /* > 0: caches have this length and are written in place */
     bool multi_token;      /* "decode" takes any number of tokens, not one */
+    bool keeps_cache; /* the target's programs keep their caches between runs: prompts go through
+                              "decode", too, or, of embeddings, through "language_model" alone */
     const char *const *ignored_keys; /* config keys that the user vouches for */
     size_t ignored_key_count;
     ModelNote note; /* may be NULL */
@@ -84,6 +86,7 @@ struct ferry_family_model {
     Builder b;
     const Checkpoint *checkpoint;
     const Family *family;
+    const Registry *registry;
     const ModelRequest *request;
     ConfigScope *config;     /* the object that config_* read */
     const char *config_path; /* and how errors call it */
@@ -99,11 +102,16 @@ struct ferry_family_model {
     const Sym *batch, *sequence;
     bool masks_by_type;     /* with a static cache, layers of each type have a mask of their own */
     bool masks_keys;        /* with a static cache, attention_mask is [batch, keys] all the same */
+    bool masks_given;       /* masks are whole without a static cache too */
     Value *slots;           /* model_slots */
-    const char *input_prefix; /* of input_ids and so on of the part that is built: "" or "decoder_" */
-    const char *cache_name;   /* of the cache that model_join_cache means */
+    int64_t counting_layer; /* the first layer that keeps keys: its counter stands for all */
+    const char
+        *input_prefix;      /* of input_ids and so on of the part that is built: "" or "decoder_" */
+    const char *cache_name; /* of the cache that model_join_cache means */
     const char *encoder_outputs; /* the class that the input of this name is, where there is one */
-    const Tree *cache_tree; /* of the cache that comes in; NULL: none does */
+    const Tree *cache_tree;      /* of the cache that comes in; NULL: none does */
+    const char *output_class; /* of what has logits and a cache; NULL: that of the family's kind */
+    int64_t visual_layers;    /* so many layers take features of an image besides, as inputs */
 };
 
 /* ---- configuration ---- */
@@ -145,6 +153,10 @@ void config_end(Model *m);
 /* Read the object `key` of the present one from here on; when it is absent every key has its
  * default. */
 void config_enter(Model *m, const char *key);
+
+/* The same of an object that was made for this, called `name` in errors; it belongs to the model from here
+ * on. */
+void config_enter_made(Model *m, const char *name, json_t *object);
 
 /* Number of labels of a classification head: num_labels, or the size of id2label, or 2. */
 int64_t config_labels(Model *m);
@@ -217,6 +229,9 @@ Value *model_tied_weight(Model *m, const char *name, Value *tied);
  * this call they are input_ids and attention_mask. */
 void model_default_inputs(Model *m, const char *const *names);
 
+/* Is this component asked for? */
+bool model_is_component(const Model *m, const char *name);
+
 /* Set m->batch and m->sequence, unless they are known: as the user's own shape of the main input has them,
  * else symbols of that name. A family calls this when it changes m->input_prefix. */
 void model_name_dimensions(Model *m);
@@ -224,6 +239,10 @@ void model_name_dimensions(Model *m);
 /* The input called `name`, or NULL when it was not asked for. `shape` is the family's own. */
 Value *model_input(Model *m, const char *name, ferry_dtype dtype, uint32_t rank,
                    const Sym *const *shape);
+
+/* A leaf of the input called `name`, which is asked for as a whole: "cache.layers" and so on. */
+Value *model_input_leaf(Model *m, const char *name, const char *leaf, ferry_dtype dtype,
+                        uint32_t rank, const Sym *const *shape);
 
 /* input_ids embedded by `table`, or inputs_embeds [batch, sequence, features]; also sets m->batch and
  * m->sequence from it. `*ids` (may be NULL) receives input_ids or NULL. */
@@ -239,7 +258,8 @@ Value *model_mask_input(Model *m, const char *name, const Sym *keys);
  * with a static cache gives whole masks. */
 Value *model_padding_mask(Model *m);
 
-/* Does the caller give masks [batch, 1, sequence, keys], which are all there is to know? */
+/* Does the caller give masks [batch, 1, sequence, keys], which are all there is to know? So it is in a step
+ * with a static cache, and where the model says so. */
 bool model_masks_whole(const Model *m);
 
 /* Say something to the user. */

@@ -25,8 +25,8 @@ static Value *bias_by_distance(Model *m, const RelativeBuckets *spec, Value *tab
     int64_t *buckets = ARENA_ARRAY(&m->b.program->arena, int64_t, (size_t)count);
     if (!buckets) return build_fail(&m->b, FERRY_OUT_OF_MEMORY, "out of memory");
     for (int64_t i = 0; i < count; i++) buckets[i] = bucket_of(spec, i - spec->reach);
-    Value *bucket = build_constant(&m->b, VALUE_CONSTANT, "relative_buckets", FERRY_I64, 1, &count,
-                                   buckets);
+    Value *bucket =
+        build_constant(&m->b, VALUE_CONSTANT, "relative_buckets", FERRY_I64, 1, &count, buckets);
     return build_embedding(&m->b, table, bucket);
 }
 

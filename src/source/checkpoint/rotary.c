@@ -47,7 +47,7 @@ static double required(Model *m, const RopeParameters *rope, const char *key) {
 }
 
 /* Every key of the object must be one that some rope type reads. */
-static void check_keys(Model *m, json_t *object) {
+static void check_keys(Model *m, const RotarySpec *spec, json_t *object) {
     static const char *const known[] = {
         "rope_type",
         "type",
@@ -68,12 +68,15 @@ static void check_keys(Model *m, json_t *object) {
         "high_freq_factor",
         "original_max_position_embeddings",
         "finetuned",
+        "mrope_section",
+        "mrope_interleaved",
     };
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
+        size_t count = sizeof known / sizeof *known - (spec->places ? 0 : 2);
         bool found = json_is_null(value) || config_is_ignored(m, key);
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(key, known[i]);
+        for (size_t i = 0; i < count; i++) found |= !strcmp(key, known[i]);
         if (found) continue;
         build_fail(&m->b, FERRY_UNSUPPORTED,
                    "%s: the rope parameter \"%s\" is not understood and may change the arithmetic; "
@@ -170,8 +173,10 @@ static void read_width(Model *m, const RotarySpec *spec, RopeParameters *rope) {
 static RopeParameters read_parameters(Model *m, const RotarySpec *spec) {
     RopeParameters rope = {0};
     find_object(m, spec, &rope);
-    if (rope.object) check_keys(m, rope.object);
+    if (rope.object) check_keys(m, spec, rope.object);
     rope.type = find_type(&rope);
+    if (spec->places && strcmp(rope.type, "mrope") == 0)
+        rope.type = "default"; /* as it was called */
     double theta =
         config_float_or(m, spec->theta_key ? spec->theta_key : "rope_theta", spec->theta);
     rope.theta = number_or(m, rope.object, "rope_theta", theta);
@@ -410,8 +415,16 @@ Rotary model_rotary(Model *m, const RotarySpec *spec, Value *positions) {
     ferry_dtype dtype = spec->float32 ? FERRY_F32 : m->dtype;
     double attention = 1;
     RopeParameters rope = read_parameters(m, spec);
+    if (positions->rank == 3 && (!strcmp(rope.type, "dynamic") || !strcmp(rope.type, "longrope"))) {
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: the rope type \"%s\" is not supported where patches have three places",
+                   m->config_path, rope.type);
+    }
     Value *inv_freq = frequencies(m, &rope, positions, &attention);
-    Value *steps = build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
+    Value *steps = positions->rank == 3
+                       ? rotary_places(m, spec, json_object_get(rope.object, "mrope_section"),
+                                       rope.pairs, positions)
+                       : build_unsqueeze(&m->b, build_to(&m->b, positions, FERRY_F32), -1);
     Value *angles = build_spread(&m->b, build_mul(&m->b, steps, inv_freq), spec->interleaved);
     Rotary rotary = {.cos = finish(m, OP_COS, angles, attention, dtype),
                      .sin = finish(m, OP_SIN, angles, attention, dtype),

@@ -46,8 +46,8 @@ void seq2seq_start(Seq2Seq *s) {
     Model *m = s->m;
     bool generates = m->task == TASK_TEXT_TO_TEXT || m->task == TASK_SPEECH_TO_TEXT;
     if (m->request->component && !generates) {
-        build_fail(&m->b, FERRY_INVALID_ARGUMENT,
-                   "%s does not generate: ask for the task %s", m->b.program->architecture,
+        build_fail(&m->b, FERRY_INVALID_ARGUMENT, "%s does not generate: ask for the task %s",
+                   m->b.program->architecture,
                    task_name(s->masked ? TASK_TEXT_TO_TEXT : TASK_SPEECH_TO_TEXT));
     }
     m->encoder_outputs =

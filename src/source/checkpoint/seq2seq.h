@@ -21,13 +21,13 @@ typedef struct Seq2Seq {
     const char *main_input;      /* "input_ids", "input_features" */
     bool masked;                 /* attention_mask hides padding of the encoder's input */
     const char *encoder_outputs; /* the class of what the encoder returns */
-    bool shifts;                 /* decoder_input_ids may be absent: input_ids, shifted, are read then */
-    bool wraps;                  /* the shifted begin with the last token, not with the start */
-    int64_t start, eos, pad;     /* tokens, for keys that are absent; start < 0: none */
-    int64_t labels;              /* the same */
-    Value *ids;                  /* of the encoder; NULL: it has none */
-    Value *encoded;              /* [batch, length, features] */
-    Value *cross_mask;           /* bool [batch, 1, 1, length]; NULL: nothing is hidden */
+    bool shifts; /* decoder_input_ids may be absent: input_ids, shifted, are read then */
+    bool wraps;  /* the shifted begin with the last token, not with the start */
+    int64_t start, eos, pad; /* tokens, for keys that are absent; start < 0: none */
+    int64_t labels;          /* the same */
+    Value *ids;              /* of the encoder; NULL: it has none */
+    Value *encoded;          /* [batch, length, features] */
+    Value *cross_mask;       /* bool [batch, 1, 1, length]; NULL: nothing is hidden */
     CachePair cache;
 } Seq2Seq;
 

@@ -38,8 +38,7 @@ static bool is_asked_for(const Model *m, const char *name) {
 Value *seq2seq_embed_decoder(Seq2Seq *s, Value *words, Value **ids) {
     Model *m = s->m;
     Builder *b = &m->b;
-    bool given =
-        is_asked_for(m, "decoder_input_ids") || is_asked_for(m, "decoder_inputs_embeds");
+    bool given = is_asked_for(m, "decoder_input_ids") || is_asked_for(m, "decoder_inputs_embeds");
     if (given || !s->ids || !(s->shifts || seq2seq_has_head(s)))
         return model_embed_inputs(m, words, ids);
     Value *parts[2] = {start_token(s, s->ids), build_slice_const(b, s->ids, 1, 0, -1)};
@@ -61,15 +60,16 @@ static Value *sentence(Seq2Seq *s, Value *hidden) {
     Model *m = s->m;
     Builder *b = &m->b;
     if (!s->ids) {
-        return build_fail(b, FERRY_INVALID_ARGUMENT,
-                          "%s looks for the end of the sentence: expected input_ids among the inputs",
-                          b->program->architecture);
+        return build_fail(
+            b, FERRY_INVALID_ARGUMENT,
+            "%s looks for the end of the sentence: expected input_ids among the inputs",
+            b->program->architecture);
     }
     int64_t eos = config_int_or(m, "eos_token_id", s->eos);
     Value *ends = build_to(b, build_scalar(b, OP_EQ_SCALAR, s->ids, (double)eos), FERRY_I64);
     Value *range = build_arange(b, build_const(b, 0), build_dim(b, s->ids, 1), FERRY_I64);
-    Value *last = build_reduce(b, OP_ARGMAX, build_mul(b, ends, build_unsqueeze(b, range, 0)), 1,
-                               true);
+    Value *last =
+        build_reduce(b, OP_ARGMAX, build_mul(b, ends, build_unsqueeze(b, range, 0)), 1, true);
     const Sym *size[3] = {m->batch, build_const(b, 1), build_dim(b, hidden, 2)};
     Value *index = build_expand(b, build_unsqueeze(b, last, 2), size, 3);
     return build_squeeze(b, build_gather(b, hidden, 1, index), 1);
@@ -92,8 +92,8 @@ static void output_answer(Seq2Seq *s, Value *hidden) {
     static const char *const names[2] = {"start_logits", "end_logits"};
     Builder *b = &s->m->b;
     Value *parts[2];
-    build_split(b, model_head_linear(s->m, hidden, 2, true, "qa_outputs"),
-                (const int64_t[]){1, 1}, 2, -1, parts);
+    build_split(b, model_head_linear(s->m, hidden, 2, true, "qa_outputs"), (const int64_t[]){1, 1},
+                2, -1, parts);
     for (int i = 0; i < 2; i++) parts[i] = build_squeeze(b, parts[i], -1);
     seq2seq_output_fields(s, "Seq2SeqQuestionAnsweringModelOutput", names, parts, 2);
 }

@@ -12,7 +12,8 @@ typedef struct T5Traits {
     int64_t vocabulary, width, inner, layers, heads;
     const char *feed_forward;
     int64_t start; /* of the decoder, when the configuration has none; negative: it must */
-    bool scales; /* hidden states before the projection to logits, unless the configuration says no */
+    bool
+        scales; /* hidden states before the projection to logits, unless the configuration says no */
     bool every_layer; /* has a table of relative positions of its own */
 } T5Traits;
 
@@ -38,10 +39,11 @@ static void read_feed_forward(T5 *t) {
     const char *dash = strchr(whole, '-');
     t->gated = strncmp(whole, "gated-", 6) == 0;
     if (dash && (!t->gated || strchr(dash + 1, '-'))) {
-        build_fail(&m->b, FERRY_BAD_FORMAT,
-                   "%s: expected \"feed_forward_proj\" to be like \"relu\" or \"gated-gelu\", found "
-                   "\"%s\"",
-                   m->config_path, whole);
+        build_fail(
+            &m->b, FERRY_BAD_FORMAT,
+            "%s: expected \"feed_forward_proj\" to be like \"relu\" or \"gated-gelu\", found "
+            "\"%s\"",
+            m->config_path, whole);
     }
     t->activation = dash ? dash + 1 : whole;
     if (strcmp(whole, "gated-gelu") == 0) t->activation = "gelu_new";
@@ -60,8 +62,8 @@ static void read_config(T5 *t) {
     t->inner = config_size_or(m, "d_ff", traits->inner);
     t->heads = seq2seq_size(m, "num_heads", "num_attention_heads", traits->heads);
     t->layers = seq2seq_size(m, "num_layers", "num_hidden_layers", traits->layers);
-    t->decoder_layers = config_size_or(m, "num_decoder_layers",
-                                       config_size_or(m, "num_layers", traits->layers));
+    t->decoder_layers =
+        config_size_or(m, "num_decoder_layers", config_size_or(m, "num_layers", traits->layers));
     t->buckets = config_size_or(m, "relative_attention_num_buckets", 32);
     t->reach = config_size_or(m, "relative_attention_max_distance", 128);
     t->eps = config_float_or(m, "layer_norm_epsilon", 1e-6);
@@ -119,9 +121,10 @@ static Value *feed_forward(T5 *t, Value *x, const char *module) {
 static Value *position_bias(T5 *t, const char *stack, int64_t layer, bool both_ways,
                             Value *allowed) {
     const RelativeBuckets spec = {t->buckets, t->reach, both_ways};
-    Value *table = model_matrix(t->m, t->buckets, t->heads,
-                                "%s.block.%lld.layer.0.SelfAttention.relative_attention_bias.weight",
-                                stack, (long long)layer);
+    Value *table =
+        model_matrix(t->m, t->buckets, t->heads,
+                     "%s.block.%lld.layer.0.SelfAttention.relative_attention_bias.weight", stack,
+                     (long long)layer);
     Value *bias = model_relative_bias(t->m, &spec, table);
     return allowed ? model_additive_mask(t->m, allowed, bias) : bias;
 }

@@ -49,7 +49,8 @@ ferry_status pte_file(const MappedFile *file, PteFile *out, ferry_error *error) 
     FlatTable root = flat_root(&f->program, "ET12");
     FlatVector plans = flat_get_vector(&root, 1, 4);
     FlatVector mutables = flat_get_vector(&root, 6, 4);
-    FlatTable plan = flat_item_table(&plans, 0), initials = flat_item_table(&mutables, 0), constants = flat_get_table(&root, 5);
+    FlatTable plan = flat_item_table(&plans, 0), initials = flat_item_table(&mutables, 0),
+              constants = flat_get_table(&root, 5);
     FlatVector chains = flat_get_vector(&plan, 5, 4);
     FlatTable chain = flat_item_table(&chains, 0);
     f->values = flat_get_vector(&plan, 2, 4);

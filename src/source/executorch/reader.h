@@ -117,9 +117,9 @@ void pte_read_kernel(Reader *r, const PteCall *call);
 /* kernels_more.c: kernels that take more than their arguments' places. */
 typedef void ReadKernel(Reader *r, const PteCall *call);
 ReadKernel read_batch_norm_kernel, read_clone_kernel, read_constant_pad_kernel, read_copy_kernel,
-    read_group_norm_kernel, read_index_put_kernel, read_item_kernel, read_log1p_kernel, read_nonzero_kernel,
-    read_pad_kernel, read_prim_kernel, read_scatter_add_kernel, read_sym_size_kernel,
-    read_upsample_kernel, read_view_kernel;
+    read_group_norm_kernel, read_index_put_kernel, read_item_kernel, read_log1p_kernel,
+    read_nonzero_kernel, read_pad_kernel, read_prim_kernel, read_scatter_add_kernel,
+    read_sym_size_kernel, read_upsample_kernel, read_view_kernel;
 
 /* grouped.c: a concatenation that is the product of groups of rows; NULL: it is not. */
 Value *pte_read_grouped(Reader *r, Value *const *parts, uint32_t count);

@@ -82,8 +82,8 @@ static const OnnxOperator operators[] = {
      "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside mode "
      "nearest_mode",
      1, 4, 18},
-    {"RotaryEmbedding", read_rotary, OP_ROTARY_EMBEDDING, "interleaved num_heads rotary_embedding_dim", 3,
-     4, 23},
+    {"RotaryEmbedding", read_rotary, OP_ROTARY_EMBEDDING,
+     "interleaved num_heads rotary_embedding_dim", 3, 4, 23},
     {"Round", read_unary, OP_ROUND, "", 1, 1, 0},
     {"ScatterElements", read_scatter_elements, OP_SCATTER, "axis reduction", 3, 3, 16},
     {"ScatterND", read_scatter_nd, OP_INDEX_PUT, "reduction", 3, 3, 16},

@@ -81,7 +81,8 @@ static Value *read_table(Import *im, const OnnxNode *node, uint32_t i, Value *po
         return table;
     }
     if (positions) table = build_embedding(b, table, positions);
-    return build_unsqueeze(b, build_spread(b, table, import_int(im, node, "interleaved", 0) != 0), 1);
+    return build_unsqueeze(b, build_spread(b, table, import_int(im, node, "interleaved", 0) != 0),
+                           1);
 }
 
 void read_rotary(Import *im, const OnnxNode *node) {
@@ -97,7 +98,8 @@ void read_rotary(Import *im, const OnnxNode *node) {
         x = build_transpose(b, build_view(b, x, shape, 4), 1, 2);
     }
     if (x->rank != 4) {
-        import_bad(im, "expected a tensor of rank 4, or of rank 3 and num_heads, found rank %u", x->rank);
+        import_bad(im, "expected a tensor of rank 4, or of rank 3 and num_heads, found rank %u",
+                   x->rank);
         return;
     }
     const Sym *size = x->shape[3];

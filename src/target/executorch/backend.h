@@ -16,8 +16,8 @@ typedef struct Partition {
 } Partition;
 
 struct Backend {
-    const char *name; /* the user's */
-    const char *id;   /* the runtime's */
+    const char *name;   /* the user's */
+    const char *id;     /* the runtime's */
     bool (*has)(Op op); /* it takes some nodes of this operation */
     bool (*takes)(const Node *node);
     bool (*decomposes)(const Node *node); /* kernels have it, but this one computes its parts */

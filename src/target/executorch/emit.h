@@ -19,7 +19,7 @@ typedef struct Slot {
     int64_t integer; /* also of a bool */
     double number;
     const char *string;
-    PteValue *items; /* of a list; -1: an absent tensor */
+    PteValue *items;       /* of a list; -1: an absent tensor */
     const double *numbers; /* of a list of doubles */
     uint32_t count;
 
@@ -27,13 +27,14 @@ typedef struct Slot {
     ferry_dtype dtype;
     uint32_t rank;
     const Sym *const *shape;
-    uint32_t constant;    /* its number in the constant segment; 0: none */
-    const Value *state;   /* which the program keeps from run to run; NULL: none */
-    uint32_t initial;     /* the number of what that holds at first in its segment; 0: it is elsewhere */
-    bool varies;          /* it may be smaller, also where the shape is constant */
-    bool unplanned;       /* its memory is given at run time */
-    PteValue base;        /* it has this tensor's memory; -1: its own */
-    PteValue onto;        /* it is written over this tensor, in place; -1: it is not */
+    uint32_t constant;  /* its number in the constant segment; 0: none */
+    const Value *state; /* which the program keeps from run to run; NULL: none */
+    uint32_t
+        initial;    /* the number of what that holds at first in its segment; 0: it is elsewhere */
+    bool varies;    /* it may be smaller, also where the shape is constant */
+    bool unplanned; /* its memory is given at run time */
+    PteValue base;  /* it has this tensor's memory; -1: its own */
+    PteValue onto;  /* it is written over this tensor, in place; -1: it is not */
     uint32_t first, last; /* instructions that use the memory */
     bool used;
     uint64_t bytes, offset; /* of the memory, in the arena */
@@ -66,7 +67,8 @@ typedef struct Pte {
     VEC(Instruction) instructions;
     VEC(const char *) operators;   /* names of kernels */
     VEC(const Recipe *) constants; /* the constant segment has them as 1, 2, ... */
-    VEC(const Recipe *) initials;  /* what states hold at first; the mutable segment has them so, too */
+    VEC(const Recipe *)
+    initials; /* what states hold at first; the mutable segment has them so, too */
     VEC(Delegate) delegates;
     VEC(NamedData) named;
     VEC(const Recipe *) numbers; /* small constants among them */

@@ -181,8 +181,7 @@ static MlxTensor filter(Mlx *m, const Node *node) {
         order[1 + spatial] = !transposed;
         for (uint32_t d = 0; d < weight->rank; d++) dims[d] = (int32_t)order[d];
         const Recipe *fixed = value_fixed(weight);
-        const Recipe *recipe =
-            fixed ? recipe_permute(&m->p->program->arena, fixed, order) : NULL;
+        const Recipe *recipe = fixed ? recipe_permute(&m->p->program->arena, fixed, order) : NULL;
         if (recipe) return mlx_weight(m, recipe, weight->name);
         return mlx_transpose(m, mlx_input(m, weight), dims, weight->rank);
     }

@@ -65,8 +65,7 @@ static bool same_type(const Slot *a, const Slot *b) {
 }
 
 static bool calls(const Pte *p, const Instruction *instruction, const char *kernel) {
-    return !instruction->delegate &&
-           strcmp(p->operators.items[instruction->callee], kernel) == 0;
+    return !instruction->delegate && strcmp(p->operators.items[instruction->callee], kernel) == 0;
 }
 
 /* What an instruction reads and may write its result over, element by element; -1: nothing. */

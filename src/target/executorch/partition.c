@@ -165,7 +165,8 @@ static bool takes_transposed(const Pte *p, const Backend *backend, const Partiti
     while (source->producer && is_view(source->producer->op)) {
         source = source->producer->args[0].tensor;
     }
-    return node->args[0].tensor->rank >= 3 && (source->kind == VALUE_INPUT || p->updates[source->id]);
+    return node->args[0].tensor->rank >= 3 &&
+           (source->kind == VALUE_INPUT || p->updates[source->id]);
 }
 
 static void fold_transpositions(const Pte *p, const Backend *backend, Partition *out) {

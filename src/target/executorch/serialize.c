@@ -33,11 +33,10 @@ static FlatRef tensor(Pte *p, FlatBuilder *b, const Slot *slot) {
     FlatRef extra = name ? FLAT_TABLE(b, FLAT_REF(1, name)) : 0;
     FlatRef size_vector = flat_vector(b, sizes, sizeof *sizes, slot->rank);
     FlatRef order_vector = flat_vector(b, order, sizeof *order, slot->rank);
-    return FLAT_TABLE(b, FLAT_8(0, pte_dtype(slot->dtype)), FLAT_REF(2, size_vector),
-                      FLAT_REF(3, order_vector),
-                      FLAT_32(5, slot->constant ? slot->constant : slot->initial),
-                      FLAT_REF(6, place), FLAT_8(8, dynamic ? PTE_DYNAMIC_BOUND : PTE_STATIC),
-                      FLAT_REF(9, extra));
+    return FLAT_TABLE(
+        b, FLAT_8(0, pte_dtype(slot->dtype)), FLAT_REF(2, size_vector), FLAT_REF(3, order_vector),
+        FLAT_32(5, slot->constant ? slot->constant : slot->initial), FLAT_REF(6, place),
+        FLAT_8(8, dynamic ? PTE_DYNAMIC_BOUND : PTE_STATIC), FLAT_REF(9, extra));
 }
 
 /* A list of integers names values, 64 bits each; lists of tensors do in 32. */
@@ -189,10 +188,9 @@ unsigned char *pte_serialize(Pte *p, FlatBuilder *b, const Segment *segments,
     }
     FlatRef named = tables(p, b, p->named.count, make_named);
     FlatRef empty = flat_refs(b, NULL, 0);
-    FlatRef root =
-        FLAT_TABLE(b, FLAT_32(0, 0), FLAT_REF(1, plans), FLAT_REF(2, empty), FLAT_REF(3, empty),
-                   FLAT_REF(4, segment_vector), FLAT_REF(5, constants), FLAT_REF(6, initials),
-                   FLAT_REF(7, named));
+    FlatRef root = FLAT_TABLE(b, FLAT_32(0, 0), FLAT_REF(1, plans), FLAT_REF(2, empty),
+                              FLAT_REF(3, empty), FLAT_REF(4, segment_vector),
+                              FLAT_REF(5, constants), FLAT_REF(6, initials), FLAT_REF(7, named));
     b->alignment = 16;
     return flat_finish(b, root, "ET12", HEADER_SIZE);
 }

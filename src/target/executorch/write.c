@@ -25,6 +25,9 @@ static bool accepts(const void *context, const Node *node) {
     const Backend *backend = options->backend;
     if (backend && backend->takes(node)) return true;
     if (backend && backend->decomposes(node)) return false;
+    /* These kernels add up squares in the numbers' own precision, which float16 overflows. */
+    bool sums = node->op == OP_LAYER_NORM || node->op == OP_GROUP_NORM;
+    if (sums && node->outputs[0]->dtype == FERRY_F16) return false;
     if (node->op == OP_CONVOLUTION && node->args[0].tensor->rank > 4) return false;
     return executorch_supports(node->op);
 }
@@ -311,13 +314,13 @@ ferry_status executorch_write(Program *program, const ExecutorchOptions *options
     if (p.status == FERRY_OK && (!bytes || exhausted(&p)))
         pte_fail(&p, FERRY_OUT_OF_MEMORY, "out of memory, or a program of more than 2 GiB");
     if (p.status == FERRY_OK) p.status = write_file(&p, &layout, bytes, builder.length, file);
-    *sizes = (ExecutorchSizes){.program_bytes = builder.length,
-                               .weight_bytes = layout.size,
-                               .planned_bytes = p.planned,
-                               .instructions = (uint32_t)p.instructions.count,
-                               .delegates = (uint32_t)p.delegates.count,
-                               .weights = (uint32_t)(p.constants.count + p.named.count +
-                                                     p.initials.count)};
+    *sizes = (ExecutorchSizes){
+        .program_bytes = builder.length,
+        .weight_bytes = layout.size,
+        .planned_bytes = p.planned,
+        .instructions = (uint32_t)p.instructions.count,
+        .delegates = (uint32_t)p.delegates.count,
+        .weights = (uint32_t)(p.constants.count + p.named.count + p.initials.count)};
     flat_free(&builder);
     pte_free(&p);
     return p.status;

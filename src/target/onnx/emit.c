@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "format/protobuf.h"
+#include "graph/infer.h"
 
 #include <string.h>
 
@@ -249,8 +250,8 @@ const char *onnx_size_scalar(Onnx *o, const Sym *sym) {
 }
 
 const char *onnx_shape(Onnx *o, const Sym *const *shape, uint32_t rank) {
-    int64_t values[FERRY_MAX_RANK];
-    const char *parts[FERRY_MAX_RANK];
+    int64_t values[INFER_MAX_OUTPUTS];
+    const char *parts[INFER_MAX_OUTPUTS];
     bool constant = true;
     for (uint32_t d = 0; d < rank; d++) {
         values[d] = shape[d]->value;

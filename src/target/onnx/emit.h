@@ -95,7 +95,7 @@ const char *onnx_number(Onnx *o, double value, ferry_dtype dtype);
 const char *onnx_size(Onnx *o, const Sym *sym);
 const char *onnx_size_scalar(Onnx *o, const Sym *sym);
 
-/* A shape as int64[rank]. */
+/* A shape, or the sizes of the parts of a split, as int64[rank]. */
 const char *onnx_shape(Onnx *o, const Sym *const *shape, uint32_t rank);
 
 /* A ValueInfoProto in field `field` of `buffer`. */

@@ -4,7 +4,8 @@
 
 static bool doubles(const Node *cat, const Value *out, bool interleaved) {
     const Arg *parts = &cat->args[0];
-    if (parts->tensors.count != 2 || parts->tensors.items[0] != parts->tensors.items[1]) return false;
+    if (parts->tensors.count != 2 || parts->tensors.items[0] != parts->tensors.items[1])
+        return false;
     const Value *part = parts->tensors.items[0];
     uint32_t last = part->rank - 1;
     if (lower_dim(cat, 1, part->rank) != last) return false;
@@ -60,9 +61,8 @@ static const char *pairs_of(Onnx *o, const Node *node, uint32_t i) {
     const Sym *shape[] = {table->shape[0], table->shape[2], half};
     const char *slice[] = {onnx_name(o, table), onnx_ints(o, &start, 1), onnx_ints(o, &end, 1),
                            onnx_ints(o, &axis, 1), onnx_ints(o, &step, 1)};
-    const char *squeeze[] = {
-        onnx_helper(o, "Slice", slice, 5, NULL, 0, table->dtype, 4, sliced),
-        onnx_ints(o, &heads, 1)};
+    const char *squeeze[] = {onnx_helper(o, "Slice", slice, 5, NULL, 0, table->dtype, 4, sliced),
+                             onnx_ints(o, &heads, 1)};
     name = onnx_helper(o, "Squeeze", squeeze, 2, NULL, 0, table->dtype, 3, shape);
     if (shape[0] != x->shape[0]) {
         shape[0] = x->shape[0];

@@ -31,7 +31,8 @@ static void find_lowerings(Onnx *o) {
 ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_error *error) {
     Onnx probe = {.options = options};
     find_lowerings(&probe);
-    return pass_legalize(program, options->registry, "onnx", accepts, &probe, error);
+    TRY(pass_legalize(program, options->registry, "onnx", accepts, &probe, error));
+    return pass_flatten_views(program, error);
 }
 
 /* ---- where weights go ---- */

@@ -1,5 +1,6 @@
 /* The numbers of a graph: small constants, which are shared, and sizes, which are read off the inputs. */
 #include "base/dtype.h"
+#include "graph/infer.h"
 #include "target/openvino/emit.h"
 
 /* ---- constants ---- */
@@ -143,8 +144,8 @@ IrPort ir_size_scalar(Ir *ir, const Sym *sym) {
 }
 
 IrPort ir_shape(Ir *ir, const Sym *const *shape, uint32_t rank) {
-    int64_t values[FERRY_MAX_RANK];
-    IrPort parts[FERRY_MAX_RANK];
+    int64_t values[INFER_MAX_OUTPUTS];
+    IrPort parts[INFER_MAX_OUTPUTS];
     bool constant = true;
     for (uint32_t d = 0; d < rank; d++) {
         values[d] = shape[d]->value;
