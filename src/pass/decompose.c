@@ -167,13 +167,11 @@ static Value *decompose_attention(Builder *b, const Node *node) {
     const Sym *rows =
         grouped ? sym_mul(symbols, sym_floordiv(symbols, heads, kv_heads), length) : length;
 
-    Value *folded = query;
+    Value *scaled = build_scalar(b, OP_MUL_SCALAR, query, node->args[5].number);
     if (grouped) {
-        folded =
-            build_view(b, query, (const Sym *const[]){batch, kv_heads, rows, query->shape[3]}, 4);
+        scaled =
+            build_view(b, scaled, (const Sym *const[]){batch, kv_heads, rows, query->shape[3]}, 4);
     }
-    /* ONNX Runtime makes one product of the scale and the product that it is for. */
-    Value *scaled = build_scalar(b, OP_MUL_SCALAR, folded, node->args[5].number);
     Value *scores = build_matmul(b, scaled, build_transpose(b, key, 2, 3));
     if (grouped)
         scores = build_view(b, scores, (const Sym *const[]){batch, heads, length, keys}, 4);

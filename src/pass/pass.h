@@ -33,9 +33,6 @@ ferry_status pass_plain_attention(Program *program, ferry_error *error);
  * multiply where they cannot choose: rows that a bool mask hides entirely are multiplied with 0. */
 ferry_status pass_broadcast_attention(Program *program, ferry_error *error);
 
-/* Make views of permutations that move dimensions of one element only, and one view of several in a row. */
-ferry_status pass_flatten_views(Program *program, ferry_error *error);
-
 /* Merge nodes that compute the same thing. */
 ferry_status pass_merge(Program *program, ferry_error *error);
 

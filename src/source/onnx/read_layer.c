@@ -73,9 +73,11 @@ static Value *read_table(Import *im, const OnnxNode *node, uint32_t i, Value *po
     Builder *b = &im->b;
     Value *table = import_tensor(im, node, i);
     if (!import_ok(im)) return table;
-    if (table->rank != (positions ? 2 : 3)) {
-        import_bad(im, "expected a table of rank %d for input %u, found %u", positions ? 2 : 3, i,
-                   table->rank);
+    if (table->rank != (positions ? 2 : 3) || (positions && positions->rank != 2)) {
+        import_bad(im,
+                   "expected cos and sin of rank 3, or of rank 2 and position ids of rank 2, found "
+                   "input %u of rank %u",
+                   i, table->rank);
         return table;
     }
     if (positions) table = build_embedding(b, table, positions);
@@ -100,9 +102,10 @@ void read_rotary(Import *im, const OnnxNode *node) {
                    x->rank);
         return;
     }
-    const Sym *rotated = build_dim(b, cosine, -1);
-    if (!sym_is_const(rotated) ||
-        (width ? !sym_is_value(rotated, width) : rotated != x->shape[3])) {
+    const Sym *size = x->shape[3];
+    if (width == 0 && sym_is_const(size)) width = size->value;
+    if (!sym_is_value(cosine->shape[3], width) || !sym_is_value(sine->shape[3], width) ||
+        !sym_is_const(size) || width > size->value) {
         import_bad(im, "cos and sin do not have half as many columns as features are rotated");
         return;
     }

@@ -31,8 +31,7 @@ static void find_lowerings(Onnx *o) {
 ferry_status onnx_legalize(Program *program, const OnnxOptions *options, ferry_error *error) {
     Onnx probe = {.options = options};
     find_lowerings(&probe);
-    TRY(pass_legalize(program, options->registry, "onnx", accepts, &probe, error));
-    return pass_flatten_views(program, error);
+    return pass_legalize(program, options->registry, "onnx", accepts, &probe, error);
 }
 
 /* ---- where weights go ---- */
