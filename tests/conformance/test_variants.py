@@ -22,6 +22,7 @@ SCRIPTS = {HERE / f"make_{name}.py": parts for name, parts in PARTS.items()}
 TASKS = {
     "TextModelWithProjection": "text-embedding",
     "VisionModelWithProjection": "image-embedding",
+    "Gemma3TextModel": "feature-extraction",
     "TextModel": "text-feature-extraction",
     "VisionModel": "image-feature-extraction",
     "ForImageClassification": "image-classification",

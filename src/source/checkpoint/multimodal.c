@@ -74,8 +74,7 @@ static const Multimodal gemma3 = {PROJECTED(siglip_image_encoder, gemma3_project
                                   .both_ways = true};
 static const Multimodal paligemma = {PROJECTED(siglip_image_encoder, paligemma_projector),
                                      .text = "gemma", .output = ONE_CLASS("paligemma", "PaliGemma"),
-                                     .both_ways = true,
-                                     .caps_logits = true};
+                                     .both_ways = true, .caps_logits = true};
 static const Multimodal idefics3 = {CONNECTED, .text = "llama",
                                     .output = ONE_CLASS("idefics3", "Idefics3")};
 static const Multimodal smolvlm = {CONNECTED, .text = "llama",

@@ -16,7 +16,7 @@ typedef struct Multimodal {
     const char *text;      /* the language model's type, where its configuration does not say it */
     const char *output;    /* the class of what has logits and a cache */
     bool both_ways;        /* tokens of images see later ones: masks come whole */
-    bool caps_logits; /* by final_logit_softcapping of the language model */
+    bool caps_logits;      /* by final_logit_softcapping of the language model */
     bool deepstack;        /* features of an image go to the first layers too */
 } Multimodal;
 
