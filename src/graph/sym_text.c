@@ -232,6 +232,16 @@ static const Sym *parse_sum(Parser *p) {
     return result;
 }
 
+/* Multiplied out, would it be too long to be read again? Only products of sums grow so. */
+static bool is_too_long(const char *text, const Sym *sym) {
+    if (strlen(text) <= 64 && sym->count <= 64) return false;
+    Buffer printed = {0};
+    sym_print(&printed, sym);
+    bool result = printed.length > MAX_TEXT;
+    buffer_free(&printed);
+    return result;
+}
+
 ferry_status sym_parse(SymTable *table, const char *text, bool create_symbols, const Sym **out,
                        ferry_error *error) {
     Parser parser = {.table = table,
@@ -243,7 +253,10 @@ ferry_status sym_parse(SymTable *table, const char *text, bool create_symbols, c
     table->overflow = false;
     *out = strlen(text) > MAX_TEXT ? parse_fail(&parser, "it is too long") : parse_sum(&parser);
     accept(&parser, "");
-    if (*parser.next || table->overflow) parse_fail(&parser, "unexpected text");
+    if (*parser.next || table->overflow)
+        parse_fail(&parser, "unexpected text");
+    else if (parser.status == FERRY_OK && is_too_long(text, *out))
+        parse_fail(&parser, "it is too long when multiplied out");
     table->overflow = overflowed;
     return parser.status;
 }
