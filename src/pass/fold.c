@@ -19,8 +19,10 @@ static const Recipe *compose(Program *program, const Node *node, const Recipe *r
             dims[d] = node->args[1].integers.items[d]->value;
         return recipe_permute(arena, recipe, dims);
     case OP_VIEW:
-        for (uint32_t d = 0; d < node->outputs[0]->rank; d++)
+        for (uint32_t d = 0; d < node->outputs[0]->rank; d++) {
+            if (!sym_is_const(node->outputs[0]->shape[d])) return NULL; /* as the inputs have it */
             dims[d] = node->outputs[0]->shape[d]->value;
+        }
         return recipe_view(arena, recipe, node->outputs[0]->rank, dims);
     default: return NULL;
     }
