@@ -65,6 +65,12 @@ ferry_status step_open(ferry_exported *component, const ferry_run_config *config
     ferry_status status = read_ports(step, error);
     const Runner *runner;
     if (status == FERRY_OK) status = runner_open(component, config, &runner, error);
+    if (status == FERRY_OK && component->manifest.stateful && !runner->format) {
+        status = error_set(error, FERRY_UNSUPPORTED, runner->name,
+                           "this runtime starts over with every run, and \"%s\" keeps its cache to "
+                           "itself: run it in OpenVINO, or export it with --no-stateful",
+                           component->manifest.component);
+    }
     if (status == FERRY_OK) step->runner = runner;
     if (status == FERRY_OK && step->runner->carry && step->pair_count) {
         status = step->runner->carry(component, step->pairs, step->pair_count, error);

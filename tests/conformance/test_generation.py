@@ -280,3 +280,10 @@ def test_components_are_changed_and_left_out_from_c(tmp_path):
     manifest = json.loads((tmp_path / "out/export.json").read_text())
     assert manifest["components"]["decode"]["metadata"]["ferry"]["ranges"]["sequence"] == [1, 64]
     ferry("check", tmp_path / "out")
+
+
+def test_a_runtime_that_keeps_no_cache_does_not_generate_with_one_that_must(tmp_path):
+    directory = export(FIXTURES / "llama", tmp_path, "--generation", "--to", "openvino")
+    save_file({"input_ids": np.array([[5, 6, 7]])}, directory / "prompt.safetensors")
+    prompt = ("--inputs", directory / "prompt.safetensors", "--runtime", "reference")
+    assert "--no-stateful" in ferry("generate", directory, *prompt, status=6).stderr
