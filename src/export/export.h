@@ -155,6 +155,12 @@ ferry_status inputs_bound(const ferry_export_config *config, Program *program, f
 /* Replace the classes in the nested structures of a program by dicts and lists. */
 ferry_status structure_make_plain(Program *program, ferry_error *error);
 
+/* ---- manifest_describe.c ---- */
+
+/* The metadata of a component. */
+json_t *manifest_describe(Program *program, const ExportTarget *target,
+                          const ferry_export_config *config);
+
 /* ---- manifest.c ---- */
 
 /* Describe the program; `config` is how it was exported. */
