@@ -302,8 +302,10 @@ Value *build_rotary(Builder *b, Value *x, Value *cos, Value *sin, bool interleav
 Value *build_spread(Builder *b, Value *x, bool interleaved) {
     if (!interleaved) return build_cat(b, (Value *const[]){x, x}, 2, -1);
     const Sym *size[FERRY_MAX_RANK];
-    for (uint32_t d = 0; d < x->rank; d++) size[d] = build_dim(b, x, (int)d);
-    size[x->rank - 1] = build_const(b, -1);
+    uint32_t last;
+    if (!wrap_dim(b, x, -1, &last)) return &b->poison;
+    for (uint32_t d = 0; d < last; d++) size[d] = x->shape[d];
+    size[last] = build_const(b, -1);
     Value *column = build_unsqueeze(b, x, -1);
     return build_view(b, build_cat(b, (Value *const[]){column, column}, 2, -1), size, x->rank);
 }

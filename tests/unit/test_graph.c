@@ -315,6 +315,7 @@ static void after_a_failure_nothing_happens_and_the_first_message_stays(void **s
     more = build_linear(b, more, build_gelu(b, bad, false), NULL);
     more = build_view(b, more, (const Sym *[]){build_dim(b, more, -1)}, 1);
     more = build_transpose(b, build_cat(b, (Value *[]){more, x}, 2, 0), -1, -2);
+    more = build_spread(b, build_spread(b, more, true), false);
     more = build_to(b, build_attention(b, more, more, more, NULL, true, 1), FERRY_F16);
     Value *parts[2];
     build_split(b, more, (int64_t[]){1, 2}, 2, 0, parts);
