@@ -81,7 +81,6 @@ static Value *decompose_rms_norm(Builder *b, const Node *node) {
     return weight ? build_mul(b, normed, weight) : normed;
 }
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias, over the last dimension. */
 /* The same operation on the same numbers in float32, rounded once. */
 static Value *in_float32(Builder *b, const Node *node) {
     Arg args[8];
@@ -98,6 +97,7 @@ static Value *decompose_group_norm(Builder *b, const Node *node) {
     return is_half(node->outputs[0]->dtype) ? in_float32(b, node) : NULL;
 }
 
+/* (x - mean) / sqrt(variance + eps) * weight + bias, over the last dimension. */
 static Value *decompose_layer_norm(Builder *b, const Node *node) {
     if (is_half(node->outputs[0]->dtype)) return in_float32(b, node);
     Value *x = tensor_arg(node, 0), *weight = tensor_arg(node, 2), *bias = tensor_arg(node, 3);
