@@ -58,6 +58,12 @@ ferry_status image_decode(const char *name, const unsigned char *bytes, size_t s
 
 /* ---- geometry ---- */
 
+ferry_status image_copy(const Image *image, Image *out, ferry_error *error) {
+    TRY(image_new(NULL, image->width, image->height, out, error));
+    memcpy(out->pixels, image->pixels, image->width * image->height * 3);
+    return FERRY_OK;
+}
+
 ferry_status image_crop(const Image *image, int64_t left, int64_t top, size_t width, size_t height,
                         const unsigned char color[3], Image *out, ferry_error *error) {
     TRY(image_new(NULL, width, height, out, error));

@@ -46,6 +46,8 @@ ferry_status image_check_size(const char *name, size_t width, size_t height, siz
 
 /* ---- geometry; each makes a new image ---- */
 
+ferry_status image_copy(const Image *image, Image *out, ferry_error *error);
+
 typedef enum Filter { FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS } Filter;
 
 /* Resized, antialiased, bit for bit as torchvision resizes bytes on a CPU. */

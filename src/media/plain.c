@@ -199,27 +199,24 @@ void image_target(const ImageSettings *settings, const Image *image, size_t *wid
 
 /* ---- the steps ---- */
 
-static ferry_status pad_to_square(const ImageSettings *s, Image *image, ferry_error *error) {
+typedef ferry_status Step(const ImageSettings *s, const Image *image, Image *out,
+                          ferry_error *error);
+
+static ferry_status pad_to_square(const ImageSettings *s, const Image *image, Image *out,
+                                  ferry_error *error) {
     size_t edge = image->width > image->height ? image->width : image->height;
     unsigned char color[3];
-    Image out;
     for (int c = 0; c < 3; c++) color[c] = (unsigned char)(int)(s->mean[c] * 255);
     TRY(image_check_size(NULL, edge, edge, IMAGE_MAX_PIXELS, error));
-    TRY(image_crop(image, -(int64_t)((edge - image->width) / 2),
-                   -(int64_t)((edge - image->height) / 2), edge, edge, color, &out, error));
-    image_free(image);
-    *image = out;
-    return FERRY_OK;
+    return image_crop(image, -(int64_t)((edge - image->width) / 2),
+                      -(int64_t)((edge - image->height) / 2), edge, edge, color, out, error);
 }
 
-static ferry_status resize(const ImageSettings *s, Image *image, ferry_error *error) {
+static ferry_status resize(const ImageSettings *s, const Image *image, Image *out,
+                           ferry_error *error) {
     size_t width, height;
-    Image out;
     image_target(s, image, &width, &height);
-    TRY(image_resize(image, width, height, s->resample, &out, error));
-    image_free(image);
-    *image = out;
-    return FERRY_OK;
+    return image_resize(image, width, height, s->resample, out, error);
 }
 
 /* How far from the edge a crop begins; below 0 where the image is smaller. */
@@ -227,27 +224,29 @@ static int64_t crop_start(size_t has, size_t wanted) {
     return wanted > has ? -(int64_t)((wanted - has) / 2) : (int64_t)((has - wanted) / 2);
 }
 
-static ferry_status center_crop(const ImageSettings *s, Image *image, ferry_error *error) {
+static ferry_status center_crop(const ImageSettings *s, const Image *image, Image *out,
+                                ferry_error *error) {
     static const unsigned char black[3] = {0};
     size_t width = s->crop_size.width, height = s->crop_size.height;
-    Image out;
     TRY(image_check_size(NULL, width, height, IMAGE_MAX_PIXELS, error));
-    TRY(image_crop(image, crop_start(image->width, width), crop_start(image->height, height), width,
-                   height, black, &out, error));
-    image_free(image);
-    *image = out;
-    return FERRY_OK;
+    return image_crop(image, crop_start(image->width, width), crop_start(image->height, height),
+                      width, height, black, out, error);
 }
 
 static ferry_status process_one(const ImageSettings *s, const Image *image, Image *out,
                                 ferry_error *error) {
-    static const unsigned char none[3] = {0};
-    ferry_status status = image_crop(image, 0, 0, image->width, image->height, none, out, error);
-    if (status == FERRY_OK && s->do_pad) status = pad_to_square(s, out, error);
-    if (status == FERRY_OK && s->do_resize) status = resize(s, out, error);
-    if (status == FERRY_OK && s->do_center_crop) status = center_crop(s, out, error);
-    if (status != FERRY_OK) image_free(out);
-    return status;
+    Step *const steps[] = {s->do_pad ? pad_to_square : NULL, s->do_resize ? resize : NULL,
+                           s->do_center_crop ? center_crop : NULL};
+    *out = (Image){0};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        Image made = {0};
+        if (!steps[i]) continue;
+        ferry_status status = steps[i](s, out->pixels ? out : image, &made, error);
+        image_free(out);
+        *out = made;
+        if (status != FERRY_OK) return status;
+    }
+    return out->pixels ? FERRY_OK : image_copy(image, out, error);
 }
 
 ferry_status process_plain(const ImageSettings *s, const ImageBatch *batch, ferry_tensors *out,

@@ -165,11 +165,9 @@ static ferry_status resize_height(const Image *image, size_t height, Filter filt
 
 ferry_status image_resize(const Image *image, size_t width, size_t height, Filter filter,
                           Image *out, ferry_error *error) {
-    static const unsigned char none[3] = {0};
     *out = (Image){0};
     TRY(image_check_size(NULL, width, height, IMAGE_MAX_PIXELS, error));
-    if (width == image->width && height == image->height)
-        return image_crop(image, 0, 0, width, height, none, out, error);
+    if (width == image->width && height == image->height) return image_copy(image, out, error);
     if (height == image->height) return resize_width(image, width, filter, out, error);
     if (width == image->width) return resize_height(image, height, filter, out, error);
     Image rows = {0};

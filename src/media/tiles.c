@@ -96,7 +96,6 @@ static ferry_status split(const ImageSettings *s, Image *image, Tiles *tiles, It
 
 static ferry_status add_image(const ImageSettings *s, const Image *source, Tiles *tiles, Item *item,
                               ferry_error *error) {
-    static const unsigned char none[3] = {0};
     size_t width = source->width, height = source->height, tile = s->max_image_size.longest_edge;
     Image image;
     if (s->do_resize && s->size.longest_edge) longest_edge(s->size.longest_edge, &width, &height);
@@ -104,11 +103,11 @@ static ferry_status add_image(const ImageSettings *s, const Image *source, Tiles
         width = s->size.width;
         height = s->size.height;
     }
-    TRY(image_crop(source, 0, 0, source->width, source->height, none, &image, error));
-    ferry_status status = resize(s, &image, width, height, error);
-    if (status == FERRY_OK && s->do_image_splitting) {
+    TRY(image_resize(source, width, height, s->resample, &image, error));
+    ferry_status status;
+    if (s->do_image_splitting) {
         status = split(s, &image, tiles, item, error);
-    } else if (status == FERRY_OK) {
+    } else {
         status = resize(s, &image, tile, tile, error);
         if (status == FERRY_OK) status = keep(tiles, &image, error);
     }
