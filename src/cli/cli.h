@@ -5,6 +5,7 @@
 #include <ferry/ferry.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* ---- options ---- */
 
@@ -122,10 +123,13 @@ extern const Command command_export, command_run, command_check, command_show, c
 /* Print an error to stderr and return the exit status for it. */
 int cli_fail(const ferry_error *error);
 
+/* Say in `error` that there is no memory left. */
+ferry_status cli_no_memory(ferry_error *error);
+
 /* A ferry_note that prints "note: ..." to stderr. */
 void cli_note(void *context, const char *text);
 
-/* A ferry_write that prints to stdout. */
+/* A ferry_write that writes to a FILE; NULL: to stdout. */
 void cli_write(void *context, const char *text, size_t length);
 
 /* A ferry_progress that draws one line on stderr when it is a terminal and the work is long, and that
@@ -142,8 +146,12 @@ const char *cli_bytes(uint64_t bytes);
 /* Seconds on a monotonic clock. */
 double cli_seconds(void);
 
-/* A JSON string literal on stdout. */
+/* A JSON string literal, on stdout or elsewhere. */
 void cli_json_string(const char *text);
+void cli_json_string_to(FILE *out, const char *text);
+
+/* "[2, 3]" on stdout. */
+void cli_sizes(size_t rank, const int64_t *shape);
 
 /* All of a file, or of stdin where `path` is NULL, terminated, to be freed. NULL, with a message, when it
  * cannot be read. */

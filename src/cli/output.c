@@ -18,6 +18,12 @@ int cli_fail(const ferry_error *error) {
     return ferry_status_exit(error->status);
 }
 
+ferry_status cli_no_memory(ferry_error *error) {
+    *error = (ferry_error){.status = FERRY_OUT_OF_MEMORY};
+    snprintf(error->message, sizeof error->message, "out of memory");
+    return error->status;
+}
+
 void cli_note(void *context, const char *text) {
     (void)context;
     cli_progress_end();
@@ -25,8 +31,7 @@ void cli_note(void *context, const char *text) {
 }
 
 void cli_write(void *context, const char *text, size_t length) {
-    (void)context;
-    fwrite(text, 1, length, stdout);
+    fwrite(text, 1, length, context ? context : stdout);
 }
 
 double cli_seconds(void) {
@@ -50,17 +55,27 @@ const char *cli_bytes(uint64_t bytes) {
     return buffer;
 }
 
+void cli_sizes(size_t rank, const int64_t *shape) {
+    putchar('[');
+    for (size_t d = 0; d < rank; d++) printf("%s%lld", d ? ", " : "", (long long)shape[d]);
+    putchar(']');
+}
+
 void cli_json_string(const char *text) {
-    putchar('"');
+    cli_json_string_to(stdout, text);
+}
+
+void cli_json_string_to(FILE *out, const char *text) {
+    fputc('"', out);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
+            fprintf(out, "\\%c", *text);
         else if ((unsigned char)*text < 0x20)
-            printf("\\u%04x", *text);
+            fprintf(out, "\\u%04x", *text);
         else
-            putchar(*text);
+            fputc(*text, out);
     }
-    putchar('"');
+    fputc('"', out);
 }
 
 char *cli_read(const char *path, size_t *length) {

@@ -9,10 +9,9 @@ enum { MAX_FILES = 256 };
 static void print_tensors(const ferry_tensors *tensors) {
     const ferry_tensor *tensor;
     for (size_t i = 0; (tensor = ferry_tensors_at(tensors, i)); i++) {
-        printf("%s: %s[", tensor->name, ferry_dtype_name(tensor->dtype));
-        for (size_t k = 0; k < tensor->rank; k++)
-            printf("%s%lld", k ? ", " : "", (long long)tensor->shape[k]);
-        puts("]");
+        printf("%s: %s", tensor->name, ferry_dtype_name(tensor->dtype));
+        cli_sizes(tensor->rank, tensor->shape);
+        putchar('\n');
     }
 }
 

@@ -17,32 +17,6 @@ void prompt_free(Prompt *prompt) {
 
 /* ---- text ---- */
 
-/* Collects text in memory; `text` becomes NULL when there is none left. */
-static void collect(void *context, const char *text, size_t length) {
-    FILE *stream = context;
-    fwrite(text, 1, length, stream);
-}
-
-static ferry_status no_memory(ferry_error *error) {
-    *error = (ferry_error){.status = FERRY_OUT_OF_MEMORY};
-    snprintf(error->message, sizeof error->message, "out of memory");
-    return error->status;
-}
-
-static void write_json_string(FILE *out, const char *text) {
-    fputc('"', out);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            fprintf(out, "\\%c", byte);
-        else if (byte < 0x20)
-            fprintf(out, "\\u%04x", byte);
-        else
-            fputc(byte, out);
-    }
-    fputc('"', out);
-}
-
 /* A conversation of one message: its images and sounds, and its text. */
 static void write_message(FILE *out, const PromptArgs *args) {
     fputs("[{\"role\": \"user\", \"content\": [", out);
@@ -51,7 +25,7 @@ static void write_message(FILE *out, const PromptArgs *args) {
         fputs("{\"type\": \"audio\", \"audio_url\": \"audio\"}, ", out);
     }
     fputs("{\"type\": \"text\", \"text\": ", out);
-    write_json_string(out, args->text);
+    cli_json_string_to(out, args->text);
     fputs("}]}]", out);
 }
 
@@ -62,14 +36,14 @@ static ferry_status render_chat(const PromptArgs *args, FILE *out, ferry_error *
     ferry_status status = ferry_chat_open(args->directory, &chat, error);
     if (status != FERRY_OK) return status;
     if (args->images.count + args->sounds.count == 0) {
-        status =
-            ferry_chat_render_user(chat, args->text, strlen(args->text), NULL, collect, out, error);
+        status = ferry_chat_render_user(chat, args->text, strlen(args->text), NULL, cli_write, out,
+                                        error);
     } else {
         FILE *stream = open_memstream(&messages, &length);
         if (stream) write_message(stream, args);
         bool written = stream && fclose(stream) == 0;
-        status = written ? ferry_chat_render(chat, messages, NULL, collect, out, error)
-                         : no_memory(error);
+        status = written ? ferry_chat_render(chat, messages, NULL, cli_write, out, error)
+                         : cli_no_memory(error);
         free(messages);
     }
     ferry_chat_close(chat);
@@ -85,7 +59,7 @@ static void add_places(const char *token, size_t count, const char *text, FILE *
 static ferry_status write_text(const PromptArgs *args, Prompt *prompt, ferry_error *error) {
     size_t length;
     FILE *out = open_memstream(&prompt->text, &length);
-    if (!out) return no_memory(error);
+    if (!out) return cli_no_memory(error);
     ferry_status status = FERRY_OK;
     if (args->chat) {
         status = render_chat(args, out, error);
@@ -97,7 +71,7 @@ static ferry_status write_text(const PromptArgs *args, Prompt *prompt, ferry_err
         }
         fputs(args->text, out);
     }
-    if (fclose(out) != 0 && status == FERRY_OK) status = no_memory(error);
+    if (fclose(out) != 0 && status == FERRY_OK) status = cli_no_memory(error);
     return status;
 }
 
@@ -116,7 +90,7 @@ static ferry_status encode(const PromptArgs *args, Prompt *prompt, ferry_error *
     prompt->made = ferry_tensors_new();
     status = prompt->made
                  ? ferry_tensors_add(prompt->made, "input_ids", FERRY_I64, 2, shape, &ids, error)
-                 : no_memory(error);
+                 : cli_no_memory(error);
     for (size_t i = 0; status == FERRY_OK && i < encoding->count; i++) {
         ((int64_t *)ids->data)[i] = encoding->ids[i];
     }

@@ -23,11 +23,8 @@ static void print_statistics(const ferry_tensor *tensor) {
 static void print_outputs(const ferry_tensors *outputs) {
     for (size_t i = 0; i < ferry_tensors_count(outputs); i++) {
         const ferry_tensor *output = ferry_tensors_at(outputs, i);
-        printf("%s %s[", output->name, ferry_dtype_name(output->dtype));
-        for (size_t d = 0; d < output->rank; d++) {
-            printf("%s%lld", d ? ", " : "", (long long)output->shape[d]);
-        }
-        putchar(']');
+        printf("%s %s", output->name, ferry_dtype_name(output->dtype));
+        cli_sizes(output->rank, output->shape);
         print_statistics(output);
         putchar('\n');
     }

@@ -11,12 +11,6 @@ typedef struct ShowArgs {
     StringList plugins;
 } ShowArgs;
 
-static void print_sizes(size_t rank, const int64_t *shape) {
-    putchar('[');
-    for (size_t d = 0; d < rank; d++) printf("%s%lld", d ? ", " : "", (long long)shape[d]);
-    putchar(']');
-}
-
 /* How the file holds a weight: "float32", or "Q4_K" for blocks. */
 static const char *storage(const ferry_weight *weight) {
     return weight->blocks ? weight->blocks : ferry_dtype_name(weight->dtype);
@@ -62,7 +56,7 @@ static void print_weights_json(const ferry_model *model) {
         printf(", \"dtype\": \"%s\", ", ferry_dtype_name(weight.dtype));
         if (weight.blocks) printf("\"blocks\": \"%s\", ", weight.blocks);
         printf("\"shape\": ");
-        print_sizes(weight.rank, weight.shape);
+        cli_sizes(weight.rank, weight.shape);
         printf(", \"file\": ");
         cli_json_string(weight.file);
         putchar('}');
@@ -91,7 +85,7 @@ static void show_model(const ferry_model *model, const char *path, const ShowArg
     ferry_weight weight;
     for (size_t i = 0; args->weights && ferry_model_weight(model, i, &weight); i++) {
         printf("  %s  %s", weight.name, storage(&weight));
-        print_sizes(weight.rank, weight.shape);
+        cli_sizes(weight.rank, weight.shape);
         printf("  %s\n", weight.file);
     }
 }
