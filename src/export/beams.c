@@ -34,18 +34,26 @@ static ferry_status take_rows(const ferry_tensor *from, const int64_t *rows, int
     return FERRY_OK;
 }
 
+/* The same for all tensors that have `rows` rows; the others as they are. */
+static ferry_status pick_rows(const ferry_tensors *from, int64_t rows, const int64_t *places,
+                              int64_t count, ferry_tensors *to, ferry_error *error) {
+    for (size_t i = 0; i < ferry_tensors_count(from); i++) {
+        const ferry_tensor *tensor = ferry_tensors_at(from, i);
+        if (tensor->rank > 0 && tensor->shape[0] == rows)
+            TRY(take_rows(tensor, places, count, to, error));
+        else
+            TRY(tensors_lend(to, tensor->name, tensor, error));
+    }
+    return FERRY_OK;
+}
+
 ferry_status generator_repeat(const ferry_tensors *from, int64_t rows, int64_t times,
                               ferry_tensors *to, ferry_error *error) {
     Arena scratch = {0};
     int64_t *places = ARENA_ARRAY(&scratch, int64_t, (size_t)(rows * times));
     ferry_status status = places ? FERRY_OK : error_memory(error, "beams", 0);
     for (int64_t i = 0; places && i < rows * times; i++) places[i] = i / times;
-    for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(from); i++) {
-        const ferry_tensor *tensor = ferry_tensors_at(from, i);
-        bool by_row = tensor->rank > 0 && tensor->shape[0] == rows;
-        status = by_row ? take_rows(tensor, places, rows * times, to, error)
-                        : tensors_lend(to, tensor->name, tensor, error);
-    }
+    if (status == FERRY_OK) status = pick_rows(from, rows, places, rows * times, to, error);
     arena_free(&scratch);
     return status;
 }
@@ -61,12 +69,7 @@ static ferry_status move_cache(Beams *b) {
     ferry_tensors *cache = NULL, *moved = ferry_tensors_new();
     ferry_status status =
         moved ? step_carried(g->decode, &cache, g->error) : error_memory(g->error, "beams", 0);
-    for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(cache); i++) {
-        const ferry_tensor *tensor = ferry_tensors_at(cache, i);
-        bool by_row = tensor->rank > 0 && tensor->shape[0] == rows;
-        status = by_row ? take_rows(tensor, b->parents, rows, moved, g->error)
-                        : tensors_lend(moved, tensor->name, tensor, g->error);
-    }
+    if (status == FERRY_OK) status = pick_rows(cache, rows, b->parents, rows, moved, g->error);
     if (status == FERRY_OK) status = tensors_keep(moved, cache, g->error);
     ferry_tensors_free(cache);
     ferry_tensors_free(g->cache);
@@ -95,13 +98,8 @@ static bool extend(Beams *b) {
     int64_t length = g->feed.used;
     bool improves = false, all_ended = true, all_exhausted = true;
     for (int64_t row = 0; row < g->feed.batch; row++) {
-        float *scores = g->scores + (size_t)row * g->vocabulary;
-        const SampleHistory history = {.tokens = g->tokens + row * g->limit,
-                                       .count = (size_t)length,
-                                       .prompt = (size_t)g->prompt,
-                                       .limit = (size_t)g->limit};
-        normalize(scores, g->vocabulary);
-        sample_process(scores, g->vocabulary, &history, &g->options, g->scratch);
+        normalize(g->scores + (size_t)row * g->vocabulary, g->vocabulary);
+        generator_process(g, row);
     }
     for (int64_t p = 0; p < b->prompts; p++) {
         int64_t first = p * b->beams;

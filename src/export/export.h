@@ -198,6 +198,9 @@ ferry_status samples_make(const ferry_exported *exported, int round, ferry_tenso
  * "input.cache.layers.0.keys", which is called so where there is an output of that keyword too. */
 const char *port_keyword(const char *name);
 
+/* The tensors of `from` under the names that port_keyword gives. They are not copied: `*out` keeps `from`. */
+ferry_status ports_by_keyword(ferry_tensors *from, ferry_tensors **out, ferry_error *error);
+
 /* True when the runtime of this name takes exports of this format. */
 bool runtime_takes(const char *runtime, const char *format);
 

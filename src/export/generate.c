@@ -14,20 +14,18 @@ static double now(void) {
 
 /* ---- tokens ---- */
 
-static bool stops(const ferry_generate_config *config, int64_t token) {
-    for (size_t i = 0; i < config->eos_token_count; i++) {
-        if (config->eos_token_ids[i] == token) return true;
-    }
-    return false;
-}
-
-static int64_t choose_token(Generator *g, int64_t row) {
+float *generator_process(Generator *g, int64_t row) {
     float *scores = g->scores + (size_t)row * g->vocabulary;
     const SampleHistory history = {.tokens = g->tokens + row * g->limit,
                                    .count = (size_t)g->feed.used,
                                    .prompt = (size_t)g->prompt,
                                    .limit = (size_t)g->limit};
     sample_process(scores, g->vocabulary, &history, &g->options, g->scratch);
+    return scores;
+}
+
+static int64_t choose_token(Generator *g, int64_t row) {
+    float *scores = generator_process(g, row);
     if (!g->config->do_sample) return sample_best(scores, g->vocabulary);
     return sample_draw(scores, g->vocabulary, &g->options, g->scratch, &g->random);
 }
@@ -43,7 +41,7 @@ static bool add_tokens(Generator *g) {
             continue;
         }
         *place = choose_token(g, row);
-        g->ended[row] = stops(config, *place);
+        g->ended[row] = sample_is_among(config->eos_token_ids, config->eos_token_count, *place);
         all_ended &= g->ended[row];
         if (g->stats) g->stats->new_tokens++;
         if (config->token) enough |= config->token(config->token_context, (size_t)row, *place);

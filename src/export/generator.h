@@ -33,6 +33,16 @@ typedef struct Generator {
     SampleRandom random;
 } Generator;
 
+/* How many rows go on from the same prompt. */
+static inline int64_t generator_beams(const Generator *g) {
+    return g->config->num_beams > 1 ? g->config->num_beams : 1;
+}
+
+/* ---- generate.c ---- */
+
+/* The scores of the token behind a row's, as the options change them. */
+float *generator_process(Generator *g, int64_t row);
+
 /* ---- prompt.c ---- */
 
 /* Open the components that it takes to generate, and the cache that decode has. */

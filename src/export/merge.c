@@ -161,8 +161,8 @@ static ferry_status find_sources(Generator *g) {
             int64_t token = g->tokens[row * g->limit + slot];
             Source *source = &merge->sources[row * g->prompt + slot];
             *source = (Source){.medium = -1};
-            if (row % merge_beams(g)) *source = source[-g->prompt];
-            if (row % merge_beams(g)) continue;
+            if (row % generator_beams(g)) *source = source[-g->prompt];
+            if (row % generator_beams(g)) continue;
             for (int medium = 0; medium < MEDIA; medium++) {
                 if (token != merge->tokens[medium] || !merge->features[medium].rows) continue;
                 *source = (Source){medium, counts[medium]++};
@@ -179,14 +179,14 @@ static ferry_status find_blocks(Generator *g) {
     const ferry_tensor *types = ferry_tensors_find(g->given, "token_type_ids");
     if (rule == BLOCKS_NONE || !types) return FERRY_OK;
     if (ferry_dtype_is_float(types->dtype) || types->rank != 2 ||
-        types->shape[0] != g->feed.batch / merge_beams(g) || types->shape[1] != g->prompt) {
+        types->shape[0] != g->feed.batch / generator_beams(g) || types->shape[1] != g->prompt) {
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "token_type_ids",
                          "expected integers of the shape of input_ids");
     }
     int64_t *blocks = ARENA_ARRAY(&g->arena, int64_t, (size_t)(g->feed.batch * g->limit));
     if (!blocks) return error_memory(g->error, "blocks", 0);
     for (int64_t row = 0; row < g->feed.batch; row++) {
-        int64_t first = row / merge_beams(g) * g->prompt;
+        int64_t first = row / generator_beams(g) * g->prompt;
         int64_t block = 0;
         for (int64_t slot = 0; slot < g->limit; slot++) {
             bool inside =

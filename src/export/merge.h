@@ -68,11 +68,6 @@ struct Merge {
     double softcap;        /* of logits; 0: none */
 };
 
-/* How many rows go on from the same prompt. */
-static inline int64_t merge_beams(const Generator *g) {
-    return g->config->num_beams > 1 ? g->config->num_beams : 1;
-}
-
 /* An integer of the configuration, in the object `part` (NULL: in the whole). */
 int64_t merge_integer(const Merge *merge, const char *part, const char *key, int64_t otherwise);
 

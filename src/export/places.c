@@ -138,7 +138,7 @@ ferry_status places_compute(Generator *g) {
     p.out = ARENA_ARRAY(&g->arena, int64_t, (size_t)(3 * g->feed.batch * g->limit));
     if (!p.out || p.merge < 1) return error_memory(g->error, "positions", 0);
     for (p.row = 0; p.row < g->feed.batch; p.row++) {
-        if (p.row % merge_beams(g))
+        if (p.row % generator_beams(g))
             repeat_row(&p);
         else
             TRY(place_row(&p));

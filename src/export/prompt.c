@@ -223,8 +223,7 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
     }
     TRY(check_prompt(g, ids, mask));
     g->prompt = ids->shape[1];
-    int64_t beams = g->config->num_beams > 1 ? g->config->num_beams : 1;
-    int64_t batch = ids->shape[0] * beams, length = ids->shape[1];
+    int64_t beams = generator_beams(g), batch = ids->shape[0] * beams, length = ids->shape[1];
     TRY(set_limit(g, length));
     g->tokens = ARENA_ARRAY(&g->arena, int64_t, (size_t)(batch * g->limit));
     g->valid = arena_alloc(&g->arena, (size_t)(batch * g->limit));

@@ -22,12 +22,18 @@ const char *port_keyword(const char *name) {
     return name;
 }
 
-static ferry_status add_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *from,
-                             ferry_error *error) {
-    ferry_tensor *copy;
-    TRY(ferry_tensors_add(tensors, name, from->dtype, from->rank, from->shape, &copy, error));
-    memcpy(copy->data, from->data, ferry_tensor_bytes(from));
-    return FERRY_OK;
+ferry_status ports_by_keyword(ferry_tensors *from, ferry_tensors **out, ferry_error *error) {
+    *out = ferry_tensors_new();
+    ferry_status status =
+        *out ? tensors_keep(*out, from, error) : error_memory(error, "outputs", 0);
+    for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(from); i++) {
+        const ferry_tensor *tensor = ferry_tensors_at(from, i);
+        status = tensors_lend(*out, port_keyword(tensor->name), tensor, error);
+    }
+    if (status == FERRY_OK) return FERRY_OK;
+    ferry_tensors_free(*out);
+    *out = NULL;
+    return status;
 }
 
 /* A run's inputs, by the names of the graph. */
@@ -115,15 +121,10 @@ static ferry_status rename_outputs(ferry_tensors **outputs, ferry_error *error) 
         renames |= port_keyword(name) != name;
     }
     if (!renames) return FERRY_OK;
-    ferry_tensors *renamed = ferry_tensors_new();
-    ferry_status status = renamed ? FERRY_OK : error_memory(error, "outputs", 0);
-    for (size_t i = 0; status == FERRY_OK && i < ferry_tensors_count(*outputs); i++) {
-        const ferry_tensor *output = ferry_tensors_at(*outputs, i);
-        status = add_copy(renamed, port_keyword(output->name), output, error);
-    }
+    ferry_tensors *renamed;
+    ferry_status status = ports_by_keyword(*outputs, &renamed, error);
     ferry_tensors_free(*outputs);
-    *outputs = status == FERRY_OK ? renamed : NULL;
-    if (status != FERRY_OK) ferry_tensors_free(renamed);
+    *outputs = renamed;
     return status;
 }
 

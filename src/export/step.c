@@ -156,14 +156,14 @@ static ferry_status select_inputs(const Step *step, const ferry_tensors *given,
     return FERRY_OK;
 }
 
-/* Split what came out, by keyword: carried outputs are held, the others are the caller's. `from` stays their
- * owner. */
+/* Split what came out, by keyword: carried outputs are held (NULL: the runner does it), the others are the
+ * caller's. `from` stays their owner. */
 static ferry_status split_outputs(const Step *step, const ferry_tensors *from, ferry_tensors *held,
                                   ferry_tensors *outputs, ferry_error *error) {
     for (size_t i = 0; i < ferry_tensors_count(from); i++) {
         const ferry_tensor *tensor = ferry_tensors_at(from, i);
         const Carry *pair = pair_of_output(step, tensor->name);
-        if (pair && !step->runner->carry)
+        if (pair && held)
             TRY(tensors_lend(held, port_keyword(pair->input), tensor, error));
         else if (!pair)
             TRY(tensors_lend(outputs, port_keyword(tensor->name), tensor, error));
@@ -173,11 +173,13 @@ static ferry_status split_outputs(const Step *step, const ferry_tensors *from, f
 
 static ferry_status take_outputs(Step *step, ferry_tensors *from, ferry_tensors **out,
                                  ferry_error *error) {
-    ferry_tensors *held = ferry_tensors_new(), *outputs = ferry_tensors_new();
-    ferry_status status = held && outputs ? split_outputs(step, from, held, outputs, error)
-                                          : error_memory(error, "outputs", 0);
+    bool holds = !step->runner->carry;
+    ferry_tensors *held = holds ? ferry_tensors_new() : NULL, *outputs = ferry_tensors_new();
+    ferry_status status = outputs && (held || !holds)
+                              ? split_outputs(step, from, held, outputs, error)
+                              : error_memory(error, "outputs", 0);
     if (status == FERRY_OK) status = tensors_keep(outputs, from, error);
-    if (status == FERRY_OK) status = tensors_keep(held, from, error);
+    if (status == FERRY_OK && holds) status = tensors_keep(held, from, error);
     if (status != FERRY_OK) {
         ferry_tensors_free(outputs);
         ferry_tensors_free(held);
@@ -203,25 +205,26 @@ ferry_status step_run(Step *step, const ferry_tensors *inputs, ferry_tensors **o
 }
 
 ferry_status step_carried(Step *step, ferry_tensors **out, ferry_error *error) {
-    ferry_tensors *held = NULL;
-    ferry_status status = FERRY_OK;
-    if (step->runner->carried && step->pair_count) {
-        TRY(step->runner->carried(step->component, &held, error));
-    }
-    const ferry_tensors *from = held ? held : step->held;
-    *out = ferry_tensors_new();
-    if (!*out) status = error_memory(error, "cache", 0);
-    for (size_t i = 0; from && status == FERRY_OK && i < ferry_tensors_count(from); i++) {
-        const ferry_tensor *tensor = ferry_tensors_at(from, i);
-        ferry_tensor *copy;
-        status = ferry_tensors_add(*out, port_keyword(tensor->name), tensor->dtype, tensor->rank,
-                                   tensor->shape, &copy, error);
-        if (status == FERRY_OK) memcpy(copy->data, tensor->data, ferry_tensor_bytes(tensor));
-    }
-    ferry_tensors_free(held);
-    if (status == FERRY_OK) return FERRY_OK;
-    ferry_tensors_free(*out);
+    ferry_status status;
     *out = NULL;
+    if (step->runner->carried && step->pair_count) {
+        ferry_tensors *carried;
+        TRY(step->runner->carried(step->component, &carried, error));
+        status = ports_by_keyword(carried, out, error);
+        ferry_tensors_free(carried);
+        return status;
+    }
+    ferry_tensors *copies = ferry_tensors_new();
+    status = copies ? FERRY_OK : error_memory(error, "cache", 0);
+    for (size_t i = 0; step->held && status == FERRY_OK && i < ferry_tensors_count(step->held);
+         i++) {
+        const ferry_tensor *tensor = ferry_tensors_at(step->held, i);
+        status = tensors_copy(copies, tensor->name, tensor, error);
+    }
+    if (status == FERRY_OK)
+        *out = copies;
+    else
+        ferry_tensors_free(copies);
     return status;
 }
 

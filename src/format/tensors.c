@@ -82,6 +82,15 @@ ferry_status tensors_lend(ferry_tensors *tensors, const char *name, const ferry_
     return append(tensors, name, tensor, NULL, error);
 }
 
+ferry_status tensors_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *tensor,
+                          ferry_error *error) {
+    ferry_tensor *copy;
+    TRY(ferry_tensors_add(tensors, name, tensor->dtype, tensor->rank, tensor->shape, &copy, error));
+    size_t bytes = ferry_tensor_bytes(tensor);
+    if (bytes) memcpy(copy->data, tensor->data, bytes);
+    return FERRY_OK;
+}
+
 ferry_status tensors_keep(ferry_tensors *tensors, ferry_tensors *kept, ferry_error *error) {
     VEC_PUSH(&tensors->kept, kept);
     if (tensors->kept.failed) return error_memory(error, "tensors", 0);

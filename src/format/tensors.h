@@ -8,6 +8,10 @@
 ferry_status tensors_lend(ferry_tensors *tensors, const char *name, const ferry_tensor *tensor,
                           ferry_error *error);
 
+/* Append a copy of `tensor` under the name `name`. */
+ferry_status tensors_copy(ferry_tensors *tensors, const char *name, const ferry_tensor *tensor,
+                          ferry_error *error);
+
 /* Let `kept` live as long as `tensors`, besides its other owners. */
 ferry_status tensors_keep(ferry_tensors *tensors, ferry_tensors *kept, ferry_error *error);
 

@@ -1,5 +1,6 @@
 /* Beam search. */
 #include "run/beam.h"
+#include "run/sample.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,13 +39,6 @@ static void find_candidates(BeamSearch *search, const float *scores, size_t voca
             list[at] = (Beam){.score = score, .parent = beam, .token = (int64_t)token};
         }
     }
-}
-
-static bool is_stop(const BeamOptions *options, int64_t token) {
-    for (size_t i = 0; i < options->stop_count; i++) {
-        if (options->stop_tokens[i] == token) return true;
-    }
-    return false;
 }
 
 /* Put a sequence that has ended among the best ones. */
@@ -96,7 +90,9 @@ void beam_step(BeamSearch *search, const float *scores, size_t vocabulary, const
     search->exhausted = true;
     for (int64_t i = 0; i < search->candidate_count; i++) {
         Beam *candidate = &search->candidates[i];
-        candidate->ended = length + 1 >= options->limit || is_stop(options, candidate->token);
+        candidate->ended =
+            length + 1 >= options->limit ||
+            sample_is_among(options->stop_tokens, options->stop_count, candidate->token);
         search->exhausted &= candidate->ended;
         /* Only the first ones count when they end; the others are there to live on. */
         if (!candidate->ended || i >= options->beams || full || search->hopeless) continue;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 typedef struct BeamOptions {
-    int64_t beams, prompt,
-        limit; /* of sequences, and the tokens that they begin with and may have */
+    int64_t beams;         /* how many sequences live */
+    int64_t prompt, limit; /* tokens that they begin with, and that they may have */
     double length_penalty;
     bool early_stopping;
     const int64_t *stop_tokens;

@@ -10,8 +10,7 @@
 
 typedef struct Carry {
     const char *input, *output; /* by the names of the graph */
-    bool
-        in_place; /* the output may be computed in the memory of the input: nothing else reads that */
+    bool in_place; /* the output may be computed in the input's memory: nothing else reads that */
 } Carry;
 
 #endif

@@ -3,6 +3,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+#include <string.h>
+
 static ferry_status missing(const ferry_tensors *inputs, const char *name, ferry_error *error) {
     Buffer given = {0};
     for (size_t i = 0; i < ferry_tensors_count(inputs) && given.length < 600; i++) {
@@ -23,4 +25,13 @@ ferry_status inputs_find(const ferry_tensors *inputs, const char *name, ferry_dt
     return error_set(error, FERRY_INVALID_ARGUMENT, name,
                      "the model's input \"%s\" is %s, the tensor given is %s", name,
                      ferry_dtype_name(dtype), ferry_dtype_name((*out)->dtype));
+}
+
+ferry_status inputs_place(const char *const *names, size_t count, const char *name,
+                          const char *path, size_t *out, ferry_error *error) {
+    for (*out = 0; *out < count; ++*out) {
+        if (strcmp(names[*out], name) == 0) return FERRY_OK;
+    }
+    return error_set(error, FERRY_INVALID_ARGUMENT, path, "the model has no input or output \"%s\"",
+                     name);
 }

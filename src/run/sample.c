@@ -171,6 +171,13 @@ static size_t keep(Heap *heap, size_t vocabulary, const SampleOptions *o, double
     return kept;
 }
 
+bool sample_is_among(const int64_t *tokens, size_t count, int64_t token) {
+    for (size_t i = 0; i < count; i++) {
+        if (tokens[i] == token) return true;
+    }
+    return false;
+}
+
 int64_t sample_draw(float *scores, size_t vocabulary, const SampleOptions *options,
                     uint32_t *scratch, SampleRandom *random) {
     Heap heap = {.scores = scores, .items = scratch, .count = vocabulary};

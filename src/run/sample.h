@@ -37,6 +37,9 @@ void sample_seed(SampleRandom *random, uint64_t seed);
 void sample_process(float *scores, size_t vocabulary, const SampleHistory *history,
                     const SampleOptions *options, uint32_t *scratch);
 
+/* Is the token one of these? */
+bool sample_is_among(const int64_t *tokens, size_t count, int64_t token);
+
 /* The token with the highest score. */
 int64_t sample_best(const float *scores, size_t vocabulary);
 

@@ -1,7 +1,9 @@
 /* What a session carries from run to run. */
 #include "base/error.h"
 #include "format/executorch.h"
+#include "format/tensors.h"
 #include "run/executorch/et.h"
+#include "run/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +22,6 @@ EtCarry *et_carry_of_output(const ExecuTorchSession *session, uint32_t output) {
     return NULL;
 }
 
-static ferry_status find(const ExecuTorchSession *session, const char *const *names, size_t count,
-                         const char *name, uint32_t *out, ferry_error *error) {
-    for (*out = 0; *out < count; ++*out) {
-        if (strcmp(names[*out], name) == 0) return FERRY_OK;
-    }
-    return error_set(error, FERRY_INVALID_ARGUMENT, session->path,
-                     "the program has no input or output \"%s\"", name);
-}
-
 ferry_status executorch_carry(ExecuTorchSession *session, const Carry *pairs, size_t count,
                               ferry_error *error) {
     const ExecuTorchNames *names = &session->names;
@@ -39,9 +32,10 @@ ferry_status executorch_carry(ExecuTorchSession *session, const Carry *pairs, si
     for (size_t i = 0; i < count; i++) {
         EtCarry *carry = &session->carries[i];
         *carry = (EtCarry){.in_place = pairs[i].in_place};
-        TRY(find(session, names->inputs, names->input_count, pairs[i].input, &carry->input, error));
-        TRY(find(session, names->outputs, names->output_count, pairs[i].output, &carry->output,
-                 error));
+        TRY(inputs_place(names->inputs, names->input_count, pairs[i].input, session->path,
+                         &carry->input, error));
+        TRY(inputs_place(names->outputs, names->output_count, pairs[i].output, session->path,
+                         &carry->output, error));
         uint64_t in = session->inputs[carry->input].bytes;
         uint64_t out = session->outputs[carry->output].bytes;
         carry->capacity = in > out ? in : out;
@@ -102,12 +96,7 @@ ferry_status executorch_carried(ExecuTorchSession *session, ferry_tensors **out,
     if (!*out) return error_memory(error, session->path, 0);
     for (size_t i = 0; i < session->carry_count && status == FERRY_OK; i++) {
         const EtCarry *carry = &session->carries[i];
-        const ferry_tensor *held = &carry->held;
-        ferry_tensor *copy;
-        if (!carry->started) continue;
-        status =
-            ferry_tensors_add(*out, held->name, held->dtype, held->rank, held->shape, &copy, error);
-        if (status == FERRY_OK) memcpy(copy->data, held->data, ferry_tensor_bytes(held));
+        if (carry->started) status = tensors_copy(*out, carry->held.name, &carry->held, error);
     }
     if (status == FERRY_OK) return FERRY_OK;
     ferry_tensors_free(*out);

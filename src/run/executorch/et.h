@@ -20,7 +20,7 @@ struct ExecuTorch {
 
 /* A pair that is carried. */
 typedef struct EtCarry {
-    uint32_t input, output; /* their indices */
+    size_t input, output; /* their indices */
     bool in_place, started;
     ferry_tensor held; /* what the next run takes, in memory[0] */
     void *memory[2];   /* the second is where the output goes, when that is elsewhere */

@@ -1,6 +1,7 @@
 /* What a session carries from run to run. */
 #include "run/onnxruntime/ort.h"
 #include "base/error.h"
+#include "run/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +20,6 @@ OrtCarry *ort_carry_of_output(const OnnxSession *session, size_t output) {
     return NULL;
 }
 
-static ferry_status find(const OnnxSession *session, const char *const *names, size_t count,
-                         const char *name, size_t *out, ferry_error *error) {
-    for (*out = 0; *out < count; ++*out) {
-        if (strcmp(names[*out], name) == 0) return FERRY_OK;
-    }
-    return error_set(error, FERRY_INVALID_ARGUMENT, session->path,
-                     "the model has no input or output \"%s\"", name);
-}
-
 ferry_status onnxruntime_carry(OnnxSession *session, const Carry *pairs, size_t count,
                                ferry_error *error) {
     onnxruntime_forget(session);
@@ -37,10 +29,10 @@ ferry_status onnxruntime_carry(OnnxSession *session, const Carry *pairs, size_t 
     for (size_t i = 0; i < count; i++) {
         OrtCarry *carry = &session->carries[i];
         *carry = (OrtCarry){.in_place = pairs[i].in_place};
-        TRY(find(session, session->inputs, session->input_count, pairs[i].input, &carry->input,
-                 error));
-        TRY(find(session, session->outputs, session->output_count, pairs[i].output, &carry->output,
-                 error));
+        TRY(inputs_place(session->inputs, session->input_count, pairs[i].input, session->path,
+                         &carry->input, error));
+        TRY(inputs_place(session->outputs, session->output_count, pairs[i].output, session->path,
+                         &carry->output, error));
     }
     session->carry_count = count;
     return FERRY_OK;
@@ -56,11 +48,9 @@ ferry_status ort_carry_start(OnnxSession *session, OrtCarry *carry, const ferry_
     carry->memory = malloc(bytes ? bytes : 1);
     if (!carry->memory) return error_memory(error, from->name, bytes);
     if (bytes) memcpy(carry->memory, from->data, bytes);
-    return ort_check(runtime,
-                     runtime->api->CreateTensorWithDataAsOrtValue(
-                         runtime->memory, carry->memory, bytes, from->shape, from->rank,
-                         ort_element_type(from->dtype), &carry->held),
-                     from->name, "ONNX Runtime refused the tensor", error);
+    ferry_tensor copy = *from;
+    copy.data = carry->memory;
+    return ort_lend(runtime, &copy, &carry->held, error);
 }
 
 ferry_status onnxruntime_carried(OnnxSession *session, ferry_tensors **out, ferry_error *error) {

@@ -162,6 +162,10 @@ bool ort_version_accepted(const char *version);
 
 /* ---- run.c ---- */
 
+/* A tensor of the runtime in the memory of `tensor`. */
+ferry_status ort_lend(const OnnxRuntime *runtime, const ferry_tensor *tensor, OrtValue **out,
+                      ferry_error *error);
+
 /* Copy a tensor of the runtime into a collection. */
 ferry_status ort_copy(const OnnxRuntime *runtime, OrtValue *value, const char *name,
                       ferry_tensors *outputs, ferry_error *error);

@@ -8,16 +8,15 @@
 
 /* ---- inputs ---- */
 
-static ferry_status lend_tensor(const OnnxSession *session, const ferry_tensor *tensor,
-                                OrtValue **out, ferry_error *error) {
+ferry_status ort_lend(const OnnxRuntime *runtime, const ferry_tensor *tensor, OrtValue **out,
+                      ferry_error *error) {
     static char nothing; /* a tensor without elements may have no data */
-    const OnnxRuntime *runtime = session->runtime;
     return ort_check(runtime,
                      runtime->api->CreateTensorWithDataAsOrtValue(
                          runtime->memory, tensor->data ? tensor->data : &nothing,
                          ferry_tensor_bytes(tensor), tensor->shape, tensor->rank,
                          ort_element_type(tensor->dtype), out),
-                     tensor->name, "ONNX Runtime refused the input", error);
+                     tensor->name, "ONNX Runtime refused the tensor", error);
 }
 
 /* The value for an input: what is given, else what is carried. */
@@ -28,7 +27,7 @@ static ferry_status set_input(OnnxSession *session, const ferry_tensors *inputs,
     OrtCarry *carry = ort_carry_of_input(session, index);
     if (!carry || !carry->held || ferry_tensors_find(inputs, name)) {
         TRY(inputs_find(inputs, name, session->input_dtypes[index], &tensor, error));
-        if (!carry || !carry->in_place) return lend_tensor(session, tensor, out, error);
+        if (!carry || !carry->in_place) return ort_lend(session->runtime, tensor, out, error);
         TRY(ort_carry_start(session, carry, tensor, error));
     }
     *out = carry->held;
