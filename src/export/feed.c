@@ -14,6 +14,17 @@ static int64_t integer(const json_t *config, const char *key) {
     return json_integer_value(json_object_get(config, key));
 }
 
+/* Phi-3 turns keys by other frequencies when a sequence is longer than this, and Transformers computes the whole
+ * sequence again then (prepare_inputs_for_generation in modeling_phi3.py). */
+static int64_t short_length(const json_t *config) {
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    const json_t *length = json_object_get(config, "original_max_position_embeddings");
+    if (!rope) rope = json_object_get(config, "rope_scaling");
+    if (!type || strcmp(type, "phi3") != 0 || !json_object_get(rope, "long_factor")) return 0;
+    return length ? json_integer_value(length) : 4096;
+}
+
 ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_error *error) {
     Arena arena = {0};
     json_t *config;
@@ -28,6 +39,8 @@ ferry_status feed_configure(Feed *feed, const ferry_exported *exported, ferry_er
     feed->window = integer(text, "sliding_window");
     feed->chunk = integer(text, "attention_chunk_size");
     feed->vocabulary = integer(text, "vocab_size");
+    feed->short_length = short_length(text);
+    feed->both_ways = json_is_true(json_object_get(text, "use_bidirectional_attention"));
     /* Classes without types of layers have sliding layers only, unless an option turns them off. */
     const json_t *option = json_object_get(text, "use_sliding_window");
     feed->slides = feed->window > 0 && !json_is_false(option);

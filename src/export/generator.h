@@ -18,15 +18,16 @@ typedef struct Generator {
     Merge *merge;                     /* of a multimodal model; NULL: it is none */
     bool single;                      /* decode takes one token at a time */
     Feed feed;
-    int64_t *tokens;      /* behind feed.tokens */
-    unsigned char *valid; /* behind feed.valid */
-    unsigned char *ended; /* per row */
-    int64_t prompt;       /* slots that were filled to begin with */
-    int64_t limit;        /* slots that may be filled */
-    ferry_tensors *given; /* what the user and the encoder give */
-    ferry_tensors *cache; /* behind feed.cache */
-    ferry_tensors *start; /* what a decoder behind an encoder starts with */
-    float *scores;        /* [batch, vocabulary], of the next token */
+    int64_t *tokens;             /* behind feed.tokens */
+    unsigned char *valid;        /* behind feed.valid */
+    unsigned char *ended;        /* per row */
+    int64_t prompt;              /* slots that were filled to begin with */
+    int64_t limit;               /* slots that may be filled */
+    const ferry_tensors *inputs; /* what the user gives */
+    ferry_tensors *given;        /* that and what the encoder gives */
+    ferry_tensors *cache;        /* behind feed.cache */
+    ferry_tensors *start;        /* what a decoder behind an encoder starts with */
+    float *scores;               /* [batch, vocabulary], of the next token */
     size_t vocabulary;
     uint32_t *scratch;
     SampleOptions options;
@@ -51,6 +52,9 @@ ferry_status generator_open(Generator *g);
 /* Take what the user gives: the prompt, behind an encoder that is run, and everything that components take
  * besides tokens. */
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs);
+
+/* Forget what the components keep of the sequences. */
+ferry_status generator_restart(Generator *g);
 
 /* ---- merge.c ---- */
 

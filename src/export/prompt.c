@@ -245,7 +245,8 @@ static ferry_status take_prompt(Generator *g, const ferry_tensors *inputs) {
 }
 
 /* Everything that is given besides the tokens goes to whichever component takes it. */
-static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
+static ferry_status take_given(Generator *g) {
+    const ferry_tensors *inputs = g->inputs;
     g->given = ferry_tensors_new();
     g->start = ferry_tensors_new();
     if (!g->given || !g->start) return error_memory(g->error, "inputs", 0);
@@ -260,7 +261,19 @@ static ferry_status take_given(Generator *g, const ferry_tensors *inputs) {
 }
 
 ferry_status generator_take(Generator *g, const ferry_tensors *inputs) {
-    TRY(take_given(g, inputs));
+    g->inputs = inputs;
+    TRY(take_given(g));
     TRY(take_prompt(g, inputs));
     return g->merge ? merge_take(g) : FERRY_OK;
+}
+
+ferry_status generator_restart(Generator *g) {
+    ferry_tensors_free(g->given);
+    ferry_tensors_free(g->start);
+    ferry_tensors_free(g->cache);
+    g->given = g->start = g->cache = NULL;
+    g->feed.cache = NULL;
+    g->feed.starts = true;
+    TRY(take_given(g));
+    return step_forget(g->decode, g->error);
 }

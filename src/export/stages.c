@@ -73,12 +73,28 @@ static ferry_status run_prefill(Generator *g, int64_t length) {
     return status;
 }
 
-ferry_status generator_prompt(Generator *g) {
-    int64_t length = g->prompt;
+/* How many of the first `length` tokens go through decode at once. */
+static ferry_status choose_chunk(const Generator *g, int64_t length, int64_t *out) {
+    const Feed *feed = &g->feed;
+    bool longer = feed->short_length > 0 && length > feed->short_length;
+    bool together = g->merge || feed->both_ways || longer;
+    *out = g->config->chunk > 0 && !together ? g->config->chunk : length;
+    if (g->single) *out = 1;
+    if (!(feed->both_ways || longer) || *out == length) return FERRY_OK;
+    return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
+                     "this model computes the %lld tokens at once, and \"decode\" takes one at a "
+                     "time: export with --multi-token-decode",
+                     (long long)length);
+}
+
+/* The first `length` tokens. */
+static ferry_status run_sequence(Generator *g, int64_t length) {
+    int64_t most;
+    g->feed.used = 0;
     if (g->prefill) TRY(run_prefill(g, length));
     if (g->prefill && !(g->decode && step_is_stateful(g->decode))) return FERRY_OK;
+    TRY(choose_chunk(g, length, &most));
     g->feed.used = 0; /* a cache that the runtime keeps does not come from prefill */
-    int64_t most = g->single ? 1 : g->config->chunk > 0 && !g->merge ? g->config->chunk : length;
     while (g->feed.used < length) {
         int64_t left = length - g->feed.used;
         TRY(run_decode(g, left < most ? left : most));
@@ -86,8 +102,16 @@ ferry_status generator_prompt(Generator *g) {
     return FERRY_OK;
 }
 
+ferry_status generator_prompt(Generator *g) {
+    return run_sequence(g, g->prompt);
+}
+
 ferry_status generator_next(Generator *g) {
     ferry_tensors *outputs = NULL;
+    if (g->decode && g->feed.used == g->feed.short_length) {
+        TRY(generator_restart(g));
+        return run_sequence(g, g->feed.used + 1);
+    }
     if (g->decode) return run_decode(g, 1);
     int64_t length = g->feed.used + 1;
     g->feed.used = 0;

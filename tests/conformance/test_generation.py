@@ -14,6 +14,7 @@ import transformers
 from make_generation import BEAMS, NEW_TOKENS, SEARCHED
 from safetensors.numpy import load_file, save_file
 from support import FIXTURES, ferry, ferry_json
+from variants import CHECKPOINTS
 
 HERE = Path(__file__).parent
 GENERATIVE = {
@@ -44,8 +45,13 @@ TRACED_CASES = [(name, list(RUNTIMES)[i % len(RUNTIMES)]) for i, name in enumera
 EVERY_TYPE = sorted({*MODEL_TYPES, *TRACED})
 
 
+# Configurations whose sequences cannot always be computed piece by piece.
+AT_ONCE = ("gemma3_text-both-ways-left", "phi3-rope-longrope")
+
+
 def generate_all(directory: Path) -> None:
     script = HERE / "make_generation.py"
+    subprocess.run([sys.executable, script, CHECKPOINTS, directory, *AT_ONCE], check=True)
     halves = [EVERY_TYPE[0::2], EVERY_TYPE[1::2]]
     running = [subprocess.Popen([sys.executable, script, FIXTURES, directory, *half]) for half in halves]
     assert not any([process.wait() for process in running])
@@ -54,7 +60,7 @@ def generate_all(directory: Path) -> None:
 @pytest.fixture(scope="session")
 def eager() -> Path:
     """What the eager models generate."""
-    known = " ".join([transformers.__version__, *EVERY_TYPE]).encode()
+    known = " ".join([transformers.__version__, *EVERY_TYPE, *AT_ONCE, CHECKPOINTS.name]).encode()
     return support.make_once("generation", [HERE / "make_generation.py"], generate_all, known)
 
 
@@ -87,6 +93,36 @@ def test_an_export_generates_what_the_eager_model_generates(model_type, target, 
     for chunk in chunks:
         found = generate(directory, inputs, RUNTIMES[target], "--chunk", chunk)
         np.testing.assert_array_equal(found, expected["greedy"], err_msg=f"in chunks of {chunk}")
+
+
+@pytest.mark.parametrize("target", RUNTIMES)
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_cannot_be_computed_in_pieces_is_computed_at_once(name, target, eager, tmp_path):
+    expected = load_file(eager / f"{name}.safetensors")
+    inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
+    for cache in ("growing", "growing-multi-token"):
+        options = [*CACHES[cache], *(["--no-stateful"] if target == "openvino" and cache == "growing" else [])]
+        directory = export(CHECKPOINTS / name, tmp_path / cache, "--generation", "--to", target, *options)
+        for chunk in ("0", "3"):
+            found = generate(directory, inputs, RUNTIMES[target], "--chunk", chunk)
+            np.testing.assert_array_equal(found, expected["greedy"], err_msg=f"{cache}, in chunks of {chunk}")
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_cannot_be_computed_in_pieces_is_refused_by_a_decode_of_one_token_that_keeps_its_cache(name, tmp_path):
+    directory = export(CHECKPOINTS / name, tmp_path, "--generation", "--to", "openvino")
+    save_file({"input_ids": np.full([1, 20], 7)}, tmp_path / "prompts.safetensors")
+    done = ferry("generate", directory, "--inputs", tmp_path / "prompts.safetensors", "-o", tmp_path / "out.safetensors",
+                 "--runtime", "openvino", status=6)  # fmt: skip
+    assert 'computes the 20 tokens at once, and "decode" takes one at a time' in done.stderr
+    assert "--multi-token-decode" in done.stderr
+
+
+def test_tokens_that_see_each_other_both_ways_have_no_static_cache(tmp_path):
+    done = ferry("export", CHECKPOINTS / "gemma3_text-both-ways", "--generation", "--static-cache", "48",
+                 "-o", tmp_path / "out", status=6)  # fmt: skip
+    assert '"use_bidirectional_attention" is true' in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("cache", ["growing", "static"])

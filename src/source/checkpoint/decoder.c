@@ -130,6 +130,12 @@ static void read_options(Decoder *d) {
         config_accept(m, "hidden_activation");
     }
     d->causal = !traits->both_ways || !config_bool_or(m, "use_bidirectional_attention", false);
+    if (!d->causal && m->request->static_cache > 0) {
+        build_fail(&m->b, FERRY_UNSUPPORTED,
+                   "%s: \"use_bidirectional_attention\" is true, and a static cache is written "
+                   "in order: export with a cache that grows",
+                   m->config_path);
+    }
     if (traits->softcap_attention) {
         d->softcap = softcap(m, "attn_logit_softcapping", traits->softcap_attention);
     }
