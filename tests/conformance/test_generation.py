@@ -47,11 +47,13 @@ EVERY_TYPE = sorted({*MODEL_TYPES, *TRACED})
 
 # Configurations whose sequences cannot always be computed piece by piece.
 AT_ONCE = ("gemma3_text-both-ways-left", "phi3-rope-longrope")
+# And those whose caches OpenVINO's plugin does not make one operation with attention.
+APART = ("deepseek_v3-all-dense", "gpt_oss-full")
 
 
 def generate_all(directory: Path) -> None:
     script = HERE / "make_generation.py"
-    subprocess.run([sys.executable, script, CHECKPOINTS, directory, *AT_ONCE], check=True)
+    subprocess.run([sys.executable, script, CHECKPOINTS, directory, *AT_ONCE, *APART], check=True)
     halves = [EVERY_TYPE[0::2], EVERY_TYPE[1::2]]
     running = [subprocess.Popen([sys.executable, script, FIXTURES, directory, *half]) for half in halves]
     assert not any([process.wait() for process in running])
@@ -60,7 +62,7 @@ def generate_all(directory: Path) -> None:
 @pytest.fixture(scope="session")
 def eager() -> Path:
     """What the eager models generate."""
-    known = " ".join([transformers.__version__, *EVERY_TYPE, *AT_ONCE, CHECKPOINTS.name]).encode()
+    known = " ".join([transformers.__version__, *EVERY_TYPE, *AT_ONCE, *APART, CHECKPOINTS.name]).encode()
     return support.make_once("generation", [HERE / "make_generation.py"], generate_all, known)
 
 
@@ -106,6 +108,15 @@ def test_what_cannot_be_computed_in_pieces_is_computed_at_once(name, target, eag
         for chunk in ("0", "3"):
             found = generate(directory, inputs, RUNTIMES[target], "--chunk", chunk)
             np.testing.assert_array_equal(found, expected["greedy"], err_msg=f"{cache}, in chunks of {chunk}")
+
+
+@pytest.mark.parametrize("cache", ["growing", "growing-multi-token"])
+@pytest.mark.parametrize("name", APART)
+def test_the_states_of_openvino_begin_empty_whatever_its_plugin_makes_of_them(name, cache, eager, tmp_path):
+    expected = load_file(eager / f"{name}.safetensors")
+    inputs = {name: expected[name] for name in ("input_ids", "attention_mask")}
+    directory = export(CHECKPOINTS / name, tmp_path, "--generation", "--to", "openvino", *CACHES[cache])
+    np.testing.assert_array_equal(generate(directory, inputs, "openvino"), expected["greedy"])
 
 
 @pytest.mark.parametrize("name", AT_ONCE)

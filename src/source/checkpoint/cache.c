@@ -160,7 +160,7 @@ static long long example(const Sym *size) {
     return sym_is_const(size) ? size->value : 2;
 }
 
-/* And a layer of each kind. */
+/* And a layer of a cache, of whatever kind. */
 static void encode_layer(Model *m, Buffer *text, const CacheLayer *layer, int *leaf) {
     const char *kind = is_static(m)        ? "StaticLayer"
                        : layer->window > 0 ? "DynamicSlidingWindowLayer"

@@ -114,7 +114,8 @@ static ferry_dtype stored_dtype(ferry_dtype dtype) {
 static bool is_given(const Ir *ir, const Sym *sym) {
     if (sym->kind == SYM_SYMBOL) {
         const Value *value = ir->dimensions[sym->value].value;
-        return value && value->kind == VALUE_INPUT && ir->ports[value->id].layer;
+        return value && value->kind == VALUE_INPUT && ir->ports[value->id].layer &&
+               !ir->states[value->id].layer;
     }
     for (uint32_t i = 0; i < sym->count; i++) {
         if (!is_given(ir, sym->operands[i])) return false;
