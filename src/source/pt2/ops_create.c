@@ -55,12 +55,18 @@ static bool whole(const Arg *bound, Call *c, const Sym **out) {
     return true;
 }
 
-/* arange over whole numbers; a fractional start or step is an affine function of one. */
+/* Is the end a fraction that the program computes? */
+static bool ends_anywhere(Call *c) {
+    return doc_get(doc_get(take_arg(c, "end"), "as_sym_float"), "as_name") != NULL;
+}
+
+/* arange over whole numbers; with a fractional start, step or end it is an affine function of one, as long as
+ * its result. */
 static void translate_arange(Call *c) {
     TensorMeta meta = result_meta(c, 0);
-    Arg start = take_has(c, "start") ? take_scalar(c, "start") : arg_int(c->b, 0),
-        end = take_scalar(c, "end");
+    Arg start = take_has(c, "start") ? take_scalar(c, "start") : arg_int(c->b, 0);
     Arg step = take_has(c, "step") ? take_scalar(c, "step") : arg_int(c->b, 1);
+    Arg end = ends_anywhere(c) ? arg_none() : take_scalar(c, "end");
     const Sym *first, *last, *stride;
     if (whole(&start, c, &first) && whole(&end, c, &last) && whole(&step, c, &stride) &&
         sym_is_const(stride) && stride->value > 0) {
@@ -88,9 +94,6 @@ const Translation translate_create[] = {
     SIMPLE("aten.new_empty_strided.default", translate_zeros),
     SIMPLE("aten.empty_like.default", translate_zeros),
     SIMPLE("aten.new_empty.default", translate_zeros),
-    SIMPLE("aten.empty_permuted.default", translate_zeros),
-    SIMPLE("aten.empty_strided.default", translate_zeros),
-    SIMPLE("aten.new_empty_strided.default", translate_zeros),
     SIMPLE("aten.ones.default", translate_ones),
     SIMPLE("aten.new_ones.default", translate_ones),
     SIMPLE("aten.ones_like.default", translate_ones),

@@ -12,22 +12,27 @@
 
 enum { MAX_DEPTH = 200, MAX_OPERANDS = 64 };
 
+/* What an expression is: floats are fractions, with a divisor above 0. */
+typedef struct Ratio {
+    const Sym *top;
+    int64_t bottom;
+} Ratio;
+
 typedef struct Srepr {
     SymTable *table;
     const char *text, *next;
     int depth;
-    int64_t divisor; /* of what is being read: floats are fractions */
     ferry_status status;
     ferry_error *error;
 } Srepr;
 
-static const Sym *srepr_fail(Srepr *p, const char *problem) {
+static Ratio srepr_fail(Srepr *p, const char *problem) {
     if (p->status == FERRY_OK) {
         p->status =
             error_set(p->error, FERRY_BAD_FORMAT, "symbolic size", "%s at column %d of \"%.200s\"",
                       problem, (int)(p->next - p->text) + 1, p->text);
     }
-    return sym_const(p->table, 0);
+    return (Ratio){sym_const(p->table, 0), 1};
 }
 
 static bool srepr_accept(Srepr *p, char character) {
@@ -45,7 +50,7 @@ static size_t srepr_word(Srepr *p, const char **start) {
 }
 
 /* Symbol('s0', positive=True, integer=True), after the bracket. */
-static const Sym *srepr_symbol(Srepr *p) {
+static Ratio srepr_symbol(Srepr *p) {
     if (!srepr_accept(p, '\'')) return srepr_fail(p, "expected a quoted name");
     const char *start = p->next;
     while (*p->next && *p->next != '\'') p->next++;
@@ -54,21 +59,21 @@ static const Sym *srepr_symbol(Srepr *p) {
     const char *end = strchr(p->next, ')');
     if (!end) return srepr_fail(p, "expected ')'");
     p->next = end + 1;
-    return sym_symbol(p->table, name, 0, SYM_UNBOUNDED);
+    return (Ratio){sym_symbol(p->table, name, 0, SYM_UNBOUNDED), 1};
 }
 
-static const Sym *srepr_integer(Srepr *p) {
+static Ratio srepr_integer(Srepr *p) {
     char *end;
     errno = 0;
     long long value = strtoll(p->next, &end, 10);
     if (errno || end == p->next) return srepr_fail(p, "expected a 64-bit integer");
     p->next = end;
-    return sym_const(p->table, value);
+    return (Ratio){sym_const(p->table, value), 1};
 }
 
 /* Float('0.75', precision=53), after the bracket: the simplest fraction that it is, 3 by a divisor
  * of 4. Scale factors of sizes are such numbers. */
-static const Sym *srepr_float(Srepr *p) {
+static Ratio srepr_float(Srepr *p) {
     enum { MOST = 4096 };
     char *end;
     if (!srepr_accept(p, '\'')) return srepr_fail(p, "expected a quoted number");
@@ -80,107 +85,132 @@ static const Sym *srepr_float(Srepr *p) {
     for (int64_t divisor = 1; divisor <= MOST; divisor++) {
         double scaled = number * (double)divisor;
         if (fabs(scaled - round(scaled)) > 1e-12 * fabs(scaled)) continue;
-        if (__builtin_mul_overflow(p->divisor, divisor, &p->divisor)) break;
-        return sym_const(p->table, (int64_t)round(scaled));
+        return (Ratio){sym_const(p->table, (int64_t)round(scaled)), divisor};
     }
     return srepr_fail(p, "no simple fraction");
 }
 
-static const Sym *srepr_expression(Srepr *p);
+static Ratio srepr_expression(Srepr *p);
 
 static const Sym *power(SymTable *table, const Sym *base, const Sym *exponent) {
     const Sym *result = sym_const(table, 1);
-    for (int64_t i = 0; i < exponent->value; i++) result = sym_mul(table, result, base);
-    return result;
+    bool small = sym_is_const(exponent) && exponent->value >= 0 && exponent->value <= 16;
+    for (int64_t i = 0; small && i < exponent->value; i++) result = sym_mul(table, result, base);
+    return small ? result : NULL;
+}
+
+/* -(-a // b) */
+static const Sym *ceiling(SymTable *table, const Sym *a, const Sym *b) {
+    const Sym *minus = sym_const(table, -1);
+    return sym_mul(table, minus, sym_floordiv(table, sym_mul(table, minus, a), b));
 }
 
 typedef const Sym *(*SymFunction)(SymTable *table, const Sym *a, const Sym *b);
 
-/* What a function makes of operands that are fractions. */
-typedef enum Fractions { REFUSES, MULTIPLIES, ROUNDS } Fractions;
+/* What a function does with fractions. */
+typedef enum Fractions {
+    WHOLE,      /* takes none */
+    ALIKE,      /* takes them with one divisor, which the result has */
+    MULTIPLIED, /* divisors are multiplied, too */
+    DIVIDED,    /* the second one is turned over */
+    ROUNDED,    /* takes one, and its two parts are the operands */
+    KEPT,       /* gives the one that it takes */
+} Fractions;
 
 static const struct {
     const char *name;
     SymFunction apply;
-    bool variadic;
     Fractions fractions;
+    size_t least, most; /* operands */
 } srepr_functions[] = {
-    {"Add", sym_add, true, REFUSES},
-    {"Mul", sym_mul, true, MULTIPLIES},
-    {"Max", sym_max, true, REFUSES},
-    {"Min", sym_min, true, REFUSES},
-    {"FloorDiv", sym_floordiv, false, REFUSES},
-    {"CleanDiv", sym_floordiv, false, REFUSES},
-    {"Mod", sym_mod, false, REFUSES},
-    {"PythonMod", sym_mod, false, REFUSES},
-    {"Pow", NULL, false, REFUSES},
-    {"PowByNatural", NULL, false, REFUSES},
-    {"ToFloat", NULL, true, MULTIPLIES},
-    {"Identity", NULL, true, MULTIPLIES},
-    {"TruncToInt", NULL, true, ROUNDS},
-    {"FloorToInt", NULL, true, ROUNDS},
+    {"Add", sym_add, ALIKE, 1, MAX_OPERANDS},
+    {"Mul", sym_mul, MULTIPLIED, 1, MAX_OPERANDS},
+    {"Max", sym_max, ALIKE, 1, MAX_OPERANDS},
+    {"Min", sym_min, ALIKE, 1, MAX_OPERANDS},
+    {"FloorDiv", sym_floordiv, WHOLE, 2, 2},
+    {"CleanDiv", sym_floordiv, WHOLE, 2, 2},
+    {"Mod", sym_mod, WHOLE, 2, 2},
+    {"PythonMod", sym_mod, WHOLE, 2, 2},
+    {"Pow", power, WHOLE, 2, 2},
+    {"PowByNatural", power, WHOLE, 2, 2},
+    {"FloatTrueDiv", sym_mul, DIVIDED, 2, 2},
+    {"IntTrueDiv", sym_mul, DIVIDED, 2, 2},
+    {"ToFloat", NULL, KEPT, 1, 1},
+    {"Identity", NULL, KEPT, 1, 1},
+    {"TruncToInt", sym_floordiv, ROUNDED, 1, 1},
+    {"FloorToInt", sym_floordiv, ROUNDED, 1, 1},
+    {"CeilToInt", ceiling, ROUNDED, 1, 1},
 };
 
-static const Sym *srepr_apply(Srepr *p, size_t function, const Sym *const *operands, size_t count) {
-    SymFunction apply = srepr_functions[function].apply;
-    bool variadic = srepr_functions[function].variadic;
-    if (count == 0 || (!variadic && count != 2)) return srepr_fail(p, "wrong number of arguments");
-    if (!apply && variadic) return operands[0];
-    if (!apply) {
-        bool small =
-            sym_is_const(operands[1]) && operands[1]->value >= 0 && operands[1]->value <= 16;
-        return small ? power(p->table, operands[0], operands[1])
-                     : srepr_fail(p, "unsupported exponent");
+static Ratio turned_over(Srepr *p, Ratio ratio) {
+    bool known = sym_is_const(ratio.top) && ratio.top->value != 0 && ratio.top->value != INT64_MIN;
+    if (!known) return srepr_fail(p, "a division by a size that is no number, or by 0");
+    int64_t top = ratio.top->value < 0 ? -ratio.bottom : ratio.bottom;
+    return (Ratio){sym_const(p->table, top), llabs(ratio.top->value)};
+}
+
+static Ratio srepr_combine(Srepr *p, size_t function, Ratio a, Ratio b) {
+    SymTable *table = p->table;
+    Fractions fractions = srepr_functions[function].fractions;
+    Ratio result = {.bottom = 1};
+    bool fits = true;
+    if (fractions == DIVIDED) b = turned_over(p, b);
+    if (fractions == WHOLE) {
+        if (a.bottom != 1 || b.bottom != 1)
+            return srepr_fail(p, "unsupported arithmetic on fractions");
+    } else if (fractions != ALIKE) {
+        fits = !__builtin_mul_overflow(a.bottom, b.bottom, &result.bottom);
+    } else if (a.bottom == b.bottom) {
+        result.bottom = a.bottom;
+    } else {
+        fits = !__builtin_mul_overflow(a.bottom, b.bottom, &result.bottom);
+        a.top = sym_mul(table, a.top, sym_const(table, b.bottom));
+        b.top = sym_mul(table, b.top, sym_const(table, a.bottom));
     }
-    const Sym *result = operands[0];
-    for (size_t i = 1; i < count; i++) result = apply(p->table, result, operands[i]);
+    result.top = srepr_functions[function].apply(table, a.top, b.top);
+    if (!result.top) return srepr_fail(p, "unsupported exponent");
+    return fits ? result : srepr_fail(p, "a number is out of range");
+}
+
+static Ratio srepr_apply(Srepr *p, size_t function, const Ratio *operands, size_t count) {
+    SymFunction apply = srepr_functions[function].apply;
+    Ratio result = operands[0];
+    if (count < srepr_functions[function].least || count > srepr_functions[function].most)
+        return srepr_fail(p, "wrong number of arguments");
+    if (srepr_functions[function].fractions == ROUNDED)
+        return (Ratio){apply(p->table, result.top, sym_const(p->table, result.bottom)), 1};
+    for (size_t i = 1; i < count && p->status == FERRY_OK; i++)
+        result = srepr_combine(p, function, result, operands[i]);
     return result;
 }
 
-/* Bring what a call made, a number over p->divisor, under what stands around the call. */
-static const Sym *srepr_fraction(Srepr *p, size_t function, const Sym *made, int64_t outer) {
-    Fractions fractions = srepr_functions[function].fractions;
-    if (fractions == ROUNDS) {
-        made = sym_floordiv(p->table, made, sym_const(p->table, p->divisor));
-        p->divisor = 1;
-    } else if (fractions == REFUSES && p->divisor != 1) {
-        return srepr_fail(p, "unsupported arithmetic on fractions");
-    }
-    if (__builtin_mul_overflow(p->divisor, outer, &p->divisor))
-        return srepr_fail(p, "a number is out of range");
-    return made;
-}
-
-static const Sym *srepr_call(Srepr *p, const char *name, size_t length) {
-    const Sym *operands[MAX_OPERANDS];
+static Ratio srepr_call(Srepr *p, const char *name, size_t length) {
+    Ratio operands[MAX_OPERANDS];
     size_t function = 0, count = 0, known = sizeof srepr_functions / sizeof *srepr_functions;
     while (function < known && (strlen(srepr_functions[function].name) != length ||
                                 memcmp(srepr_functions[function].name, name, length) != 0)) {
         function++;
     }
     if (function == known) return srepr_fail(p, "unsupported function");
-    int64_t outer = p->divisor;
-    p->divisor = 1;
     do {
         if (count == MAX_OPERANDS) return srepr_fail(p, "too many arguments");
         operands[count++] = srepr_expression(p);
     } while (p->status == FERRY_OK && srepr_accept(p, ','));
     if (!srepr_accept(p, ')')) return srepr_fail(p, "expected ')'");
-    if (p->status != FERRY_OK) return operands[0];
-    return srepr_fraction(p, function, srepr_apply(p, function, operands, count), outer);
+    return p->status == FERRY_OK ? srepr_apply(p, function, operands, count) : operands[0];
 }
 
-static const Sym *srepr_expression(Srepr *p) {
+static Ratio srepr_expression(Srepr *p) {
     const char *name;
-    if (p->status != FERRY_OK) return sym_const(p->table, 0);
+    if (p->status != FERRY_OK) return (Ratio){sym_const(p->table, 0), 1};
     if (++p->depth > MAX_DEPTH) return srepr_fail(p, "nested too deeply");
-    const Sym *result;
+    Ratio result;
     size_t length = srepr_word(p, &name);
     if (!srepr_accept(p, '(')) {
         /* plain names are accepted once torch has seen the symbol */
-        result = length ? sym_symbol(p->table, arena_string_n(p->table->arena, name, length), 0,
-                                     SYM_UNBOUNDED)
-                        : srepr_fail(p, "expected a name");
+        if (!length) return srepr_fail(p, "expected a name");
+        const char *symbol = arena_string_n(p->table->arena, name, length);
+        result = (Ratio){sym_symbol(p->table, symbol, 0, SYM_UNBOUNDED), 1};
     } else if (length == 6 && !memcmp(name, "Symbol", 6)) {
         result = srepr_symbol(p);
     } else if (length == 7 && !memcmp(name, "Integer", 7)) {
@@ -198,9 +228,10 @@ static const Sym *srepr_expression(Srepr *p) {
 /* A SymPy expression as srepr writes it. */
 static ferry_status parse_srepr(SymTable *table, const char *text, const Sym **out,
                                 ferry_error *error) {
-    Srepr parser = {.table = table, .text = text, .next = text, .divisor = 1, .error = error};
-    *out = srepr_expression(&parser);
-    if (parser.status == FERRY_OK && parser.divisor != 1) srepr_fail(&parser, "no whole number");
+    Srepr parser = {.table = table, .text = text, .next = text, .error = error};
+    Ratio ratio = srepr_expression(&parser);
+    *out = ratio.top;
+    if (parser.status == FERRY_OK && ratio.bottom != 1) srepr_fail(&parser, "no whole number");
     if (parser.status == FERRY_OK && *parser.next) srepr_fail(&parser, "unexpected text");
     return parser.status;
 }
