@@ -80,6 +80,7 @@ def index_cases():
     case("item", lambda a, b: a + torch.arange(b.item()).sum(), lambda m, n: (m.floats(n), torch.tensor(n + 1)))
     case("arange_centers", lambda a: a + torch.arange(0.5, a.shape[0]), lambda m, n: (m.floats(n),))
     case("arange_thirds", lambda a: torch.arange(-0.5, a.shape[0] - 0.25, 0.375) + a[:1], lambda m, n: (m.floats(n),))
+    case("arange_down_whole", lambda a: torch.arange(a.shape[0], -a.shape[0], -1.0, dtype=I64), lambda m, n: (m.floats(n),))
     case("arange_down", lambda a: torch.arange(a.shape[0], 0.5, -0.75) + a[:1], lambda m, n: (m.floats(n),))
     case("take_along_dim", lambda a, i: torch.take_along_dim(a, i, 1), lambda m, n: (x(m, n), m.integers(0, 5, n, 2, 6)))
 

@@ -68,8 +68,10 @@ static void translate_arange(Call *c) {
     Arg step = take_has(c, "step") ? take_scalar(c, "step") : arg_int(c->b, 1);
     Arg end = ends_anywhere(c) ? arg_none() : take_scalar(c, "end");
     const Sym *first, *last, *stride;
-    if (whole(&start, c, &first) && whole(&end, c, &last) && whole(&step, c, &stride) &&
-        sym_is_const(stride) && stride->value > 0) {
+    if (whole(&start, c, &first)) start = arg_sym(first);
+    if (whole(&step, c, &stride)) step = arg_sym(stride);
+    bool ascends = step.kind == VALUE_INT && sym_is_const(stride) && stride->value > 0;
+    if (ascends && start.kind == VALUE_INT && whole(&end, c, &last)) {
         const Arg args[] = {arg_sym(first), arg_sym(last), arg_sym(stride), arg_dtype(meta.dtype)};
         result_set(c, 0, build_op(c->b, OP_ARANGE, args, 4));
         return;
