@@ -398,36 +398,48 @@ const Sym *sym_mod(SymTable *table, const Sym *a, const Sym *b) {
 
 /* ---- minimum and maximum ---- */
 
-enum { MAX_NESTING = 4 };
+enum { MAX_NESTING = 4, MAX_DIFFERENCE = 64 };
+
+/* Can b - a not be below 0? What cannot be subtracted is left out of account. */
+static bool is_ahead(SymTable *table, const Sym *a, const Sym *b) {
+    if (a->size + b->size > MAX_DIFFERENCE) return false;
+    bool overflowed = table->overflow;
+    table->overflow = false;
+    const Sym *difference = sym_sub(table, b, a);
+    bool result = !table->overflow && difference->lower >= 0;
+    table->overflow = overflowed;
+    return result;
+}
 
 /* Whether a <= b is certain: by the ranges, or because one is an extreme of the other and more. */
-static bool is_at_most(const Sym *a, const Sym *b, int depth) {
-    if (a == b || a->upper <= b->lower) return true;
+static bool is_at_most(SymTable *table, const Sym *a, const Sym *b, int depth) {
+    if (a == b || a->upper <= b->lower || is_ahead(table, a, b)) return true;
     if (depth == 0) return false;
     bool any = false, all_a = a->kind == SYM_MAX, all_b = b->kind == SYM_MIN;
     for (uint32_t i = 0; i < a->count && (a->kind == SYM_MIN || a->kind == SYM_MAX); i++) {
-        bool holds = is_at_most(a->operands[i], b, depth - 1);
+        bool holds = is_at_most(table, a->operands[i], b, depth - 1);
         any = any || (holds && a->kind == SYM_MIN);
         all_a = all_a && holds;
     }
     for (uint32_t i = 0; i < b->count && (b->kind == SYM_MIN || b->kind == SYM_MAX); i++) {
-        bool holds = is_at_most(a, b->operands[i], depth - 1);
+        bool holds = is_at_most(table, a, b->operands[i], depth - 1);
         any = any || (holds && b->kind == SYM_MAX);
         all_b = all_b && holds;
     }
     return any || all_a || all_b;
 }
 
-static void gather_extremes(SymKind kind, const Sym *sym, SymList *list) {
+static void gather_extremes(SymTable *table, SymKind kind, const Sym *sym, SymList *list) {
     if (sym->kind == kind) {
-        for (uint32_t i = 0; i < sym->count; i++) gather_extremes(kind, sym->operands[i], list);
+        for (uint32_t i = 0; i < sym->count; i++)
+            gather_extremes(table, kind, sym->operands[i], list);
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
         const Sym *other = list->items[i];
         bool is_min = kind == SYM_MIN;
-        if (is_at_most(is_min ? other : sym, is_min ? sym : other, MAX_NESTING)) return;
-        if (!is_at_most(is_min ? sym : other, is_min ? other : sym, MAX_NESTING)) continue;
+        if (is_at_most(table, is_min ? other : sym, is_min ? sym : other, MAX_NESTING)) return;
+        if (!is_at_most(table, is_min ? sym : other, is_min ? other : sym, MAX_NESTING)) continue;
         memmove(&list->items[i], &list->items[i + 1], (list->count - i - 1) * sizeof *list->items);
         list->count--;
         i--;
@@ -437,8 +449,8 @@ static void gather_extremes(SymKind kind, const Sym *sym, SymList *list) {
 
 static const Sym *extreme(SymTable *table, SymKind kind, const Sym *a, const Sym *b) {
     SymList list = {0};
-    gather_extremes(kind, a, &list);
-    gather_extremes(kind, b, &list);
+    gather_extremes(table, kind, a, &list);
+    gather_extremes(table, kind, b, &list);
     if (list.failed) table->arena->failed = true;
     const Sym *result = list.count == 0 ? sym_const(table, 0)
                         : list.count == 1
