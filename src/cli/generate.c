@@ -54,8 +54,20 @@ static void print_stats(const ferry_generate_stats *stats) {
             decode > 0 ? (double)steps / decode : 0);
 }
 
+/* As asked for, or as generation_config.json says; otherwise more than the 20 tokens that are the default of
+ * GenerationConfig. */
+static void set_length(long max_new_tokens, ferry_generate_config *config) {
+    ferry_generate_config defaults;
+    ferry_generate_config_init(&defaults);
+    bool told = config->max_new_tokens > 0 || config->max_length != defaults.max_length;
+    if (max_new_tokens > 0)
+        config->max_new_tokens = max_new_tokens;
+    else if (!told)
+        config->max_new_tokens = 128;
+}
+
 static void apply(const GenerateArgs *args, ferry_generate_config *config) {
-    config->max_new_tokens = args->max_new_tokens;
+    set_length(args->max_new_tokens, config);
     if (args->sample) config->do_sample = true;
     if (args->greedy) config->do_sample = false;
     if (args->temperature > 0) config->temperature = args->temperature;
@@ -117,7 +129,7 @@ static int generate_from(ferry_exported *exported, const GenerateArgs *args,
 }
 
 static int run_generate(int argc, char **argv) {
-    GenerateArgs args = {.max_new_tokens = 128, .top_k = -1};
+    GenerateArgs args = {.top_k = -1};
     ferry_generate_config config;
     const char *names[2];
     ferry_generate_config_init(&config);
@@ -139,7 +151,8 @@ static int run_generate(int argc, char **argv) {
         {'o', "output", "FILE", OPTION_STRING, &args.output,
          "write the sequences (.safetensors, .npz) and print nothing"},
         {'n', "max-new-tokens", "N", OPTION_NUMBER, &args.max_new_tokens,
-         "at most this many new tokens; default 128"},
+         "at most this many new tokens; default: as generation_config.json\n"
+         "says, or 128"},
         {0, "sample", NULL, OPTION_FLAG, &args.sample,
          "draw tokens; default: as generation_config.json says"},
         {0, "greedy", NULL, OPTION_FLAG, &args.greedy, "take the most probable token"},
