@@ -31,15 +31,14 @@ struct ferry_model {
 /* Everything that export.json holds. */
 typedef struct Manifest {
     Arena arena;
-    const char *format;       /* "onnx" */
-    const char *component;    /* "model", "decode" */
-    const char *file;         /* "model.onnx" */
-    const char *architecture; /* "LlamaForCausalLM" */
-    const char *dtype;        /* "float32" */
-    ferry_port *inputs, *outputs;
-    size_t input_count, output_count;
+    const char *format;                    /* "onnx" */
+    const char *component;                 /* "model", "decode" */
+    const char *file;                      /* "model.onnx" */
+    const char *architecture;              /* "LlamaForCausalLM" */
+    const char *dtype;                     /* "float32" */
+    ferry_port *inputs, *outputs, *states; /* states: caches that the program keeps to itself */
+    size_t input_count, output_count, state_count;
     int64_t static_cache; /* length of the caches; 0: they grow */
-    bool stateful;        /* the program keeps caches from run to run */
     bool counted;         /* the caches that it goes on from are static */
     bool traced;          /* the source was a torch.export program */
     json_t *ranges;       /* of symbolic sizes, by name; in the document; may be NULL */

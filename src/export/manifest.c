@@ -46,12 +46,9 @@ static ferry_status read_ports(Manifest *manifest, const char *path, json_t *lis
 }
 
 /* Does one of these ports count the entries of a static cache? */
-static bool has_counter(const json_t *ports) {
-    size_t i;
-    json_t *port;
-    json_array_foreach(ports, i, port) {
-        const char *name = json_string_value(json_object_get(port, "name"));
-        if (name && strstr(name, "cumulative_length")) return true;
+static bool has_counter(const ferry_port *ports, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(ports[i].name, "cumulative_length")) return true;
     }
     return false;
 }
@@ -64,9 +61,6 @@ static ferry_status adopt_component(Manifest *manifest, const char *path, const 
     manifest->component = name;
     manifest->ranges = json_object_get(own, "ranges");
     manifest->static_cache = json_integer_value(json_object_get(own, "static_cache"));
-    manifest->stateful = json_array_size(json_object_get(own, "states")) > 0;
-    manifest->counted =
-        has_counter(json_object_get(own, "inputs")) || has_counter(json_object_get(own, "states"));
     const char *model_type = json_string_value(json_object_get(own, "model_type"));
     manifest->traced = !model_type || strcmp(model_type, "torch.export") == 0;
     manifest->file = json_string_value(json_object_get(component, "file"));
@@ -80,8 +74,13 @@ static ferry_status adopt_component(Manifest *manifest, const char *path, const 
     if (!manifest->dtype) manifest->dtype = "none";
     TRY(read_ports(manifest, path, json_object_get(own, "inputs"), &manifest->inputs,
                    &manifest->input_count, error));
-    return read_ports(manifest, path, json_object_get(own, "outputs"), &manifest->outputs,
-                      &manifest->output_count, error);
+    TRY(read_ports(manifest, path, json_object_get(own, "outputs"), &manifest->outputs,
+                   &manifest->output_count, error));
+    TRY(read_ports(manifest, path, json_object_get(own, "states"), &manifest->states,
+                   &manifest->state_count, error));
+    manifest->counted = has_counter(manifest->inputs, manifest->input_count) ||
+                        has_counter(manifest->states, manifest->state_count);
+    return FERRY_OK;
 }
 
 /* And out of the document: of several components, what they share. */
@@ -99,7 +98,7 @@ static ferry_status adopt(Manifest *manifest, const char *path, ferry_error *err
     TRY(adopt_component(manifest, path, name, json_object_iter_value(first), error));
     if (json_object_size(components) == 1) return FERRY_OK;
     manifest->component = manifest->file = NULL;
-    manifest->input_count = manifest->output_count = 0;
+    manifest->input_count = manifest->output_count = manifest->state_count = 0;
     return FERRY_OK;
 }
 

@@ -34,16 +34,14 @@ static bool needs_prefill(const Step *step) {
 }
 
 ferry_status generator_open(Generator *g) {
-    Step *whole = NULL;
     TRY(merge_open(g));
     if (g->merge && g->decode) return FERRY_OK;
     TRY(generator_open_step(g, "encoder", &g->encoder));
     TRY(generator_open_step(g, "decode", &g->decode));
-    TRY(generator_open_step(g, "model", &whole));
-    if (whole && !g->decode && step_takes_cache(whole))
-        g->decode = whole;
-    else if (whole) {
-        g->prefill = whole;
+    if (!g->decode) TRY(generator_open_step(g, "model", &g->decode));
+    if (g->decode && !step_takes_cache(g->decode)) { /* it takes whole sequences */
+        g->prefill = g->decode;
+        g->decode = NULL;
     }
     if (g->decode) {
         const StepPort *ids = ids_of(g->decode);
@@ -166,21 +164,33 @@ static ferry_status set_limit(Generator *g, int64_t prompt) {
     return FERRY_OK;
 }
 
-/* Can a component tell padding from tokens? The first one must be told by a mask; of a mask of whole queries
- * and keys, a traced program's layers with states know nothing. In those behind it padding is among the keys
- * alone. */
+static bool is_state(const char *name) {
+    return strstr(name, "conv_states") || strstr(name, "recurrent_states");
+}
+
+/* Are there layers with states, as of Mamba, that were traced? Of padding they know what prefill makes of a
+ * mask of keys. */
+static bool has_traced_states(const Step *step) {
+    const Manifest *manifest = &step_component(step)->manifest;
+    bool states = false;
+    for (size_t i = 0; i < manifest->input_count; i++) states |= is_state(manifest->inputs[i].name);
+    for (size_t i = 0; i < manifest->state_count; i++) states |= is_state(manifest->states[i].name);
+    return states && manifest->traced;
+}
+
+/* Can a component tell padding from tokens? The first one must be told by a mask. In those behind it padding
+ * is among the keys alone. */
 static bool knows_padding(const Step *step, bool first) {
     const StepPort *port;
-    bool masks = false, masks_keys = false, states = false, keys = false;
+    bool masks = false, masks_keys = false, keys = false;
     for (size_t i = 0; (port = step_input(step, i)); i++) {
         bool mask = strstr(port->keyword, "attention_mask") != NULL;
         masks |= mask;
         masks_keys |= mask && port->port->rank == 2;
         keys |= strstr(port->keyword, ".keys") != NULL;
-        states |= strstr(port->keyword, "conv_states") || strstr(port->keyword, "recurrent_states");
     }
     if (!first) return masks || !keys;
-    return masks_keys || (masks && !(states && step_component(step)->manifest.traced));
+    return has_traced_states(step) ? masks_keys && !step_takes_cache(step) : masks;
 }
 
 static ferry_status check_padding(const Generator *g) {

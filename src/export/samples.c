@@ -89,7 +89,7 @@ static ferry_status choose_sizes(Sizes *sizes) {
     }
     fit_grids(sizes);
     /* What only states have is empty at first. */
-    for (size_t i = 0; manifest->stateful && i < count; i++) {
+    for (size_t i = 0; manifest->state_count && i < count; i++) {
         if (sizes->values[i] == UNKNOWN) sizes->values[i] = 0;
     }
     return FERRY_OK;

@@ -65,7 +65,7 @@ ferry_status step_open(ferry_exported *component, const ferry_run_config *config
     ferry_status status = read_ports(step, error);
     const Runner *runner;
     if (status == FERRY_OK) status = runner_open(component, config, &runner, error);
-    if (status == FERRY_OK && component->manifest.stateful && !runner->format) {
+    if (status == FERRY_OK && component->manifest.state_count && !runner->format) {
         status = error_set(error, FERRY_UNSUPPORTED, runner->name,
                            "this runtime starts over with every run, and \"%s\" keeps its cache to "
                            "itself: run it in OpenVINO, or export it with --no-stateful",
@@ -102,7 +102,7 @@ const StepPort *step_find(const Step *step, const char *keyword) {
 }
 
 bool step_is_stateful(const Step *step) {
-    return step->component->manifest.stateful;
+    return step->component->manifest.state_count > 0;
 }
 
 bool step_takes_cache(const Step *step) {

@@ -39,6 +39,12 @@ const char *ir_element_type(ferry_dtype dtype) {
     return type_names[dtype].type;
 }
 
+/* The least that a size without an upper bound is told to have. A mask over the keys of a traced step has the
+ * entries of a cache in it; as a state that is empty at first. */
+static int64_t told_least(const Ir *ir, int64_t lower) {
+    return lower > 1 && ir->program->states.count ? 1 : lower;
+}
+
 const char *ir_partial_shape(Ir *ir, uint32_t rank, const Sym *const *shape) {
     Buffer text = {0};
     for (uint32_t d = 0; d < rank; d++) {
@@ -53,7 +59,7 @@ const char *ir_partial_shape(Ir *ir, uint32_t rank, const Sym *const *shape) {
         else if (size->upper < INT32_MAX) /* more than that is no bound */
             buffer_format(&text, "%" PRId64 "..%" PRId64, lower, size->upper);
         else if (lower > 0)
-            buffer_format(&text, "%" PRId64 "..", lower);
+            buffer_format(&text, "%" PRId64 "..", told_least(ir, lower));
         else
             buffer_text(&text, "?");
     }

@@ -123,20 +123,33 @@ static bool is_given(const Ir *ir, const Sym *sym) {
     return true;
 }
 
-/* Zeros, of the sizes that the other inputs tell; a size that they do not tell starts at 0. That 0 is
- * computed, because a plugin may take a literal one for the size that the state always has. */
-static IrPort initial(Ir *ir, const Value *before, IrPort beams) {
+/* What a size that no input tells starts with: 0; where it stays the same, what it was in the sample. */
+static int64_t first_size(const State *state, uint32_t d) {
+    const Sym *size = state->before->shape[d];
+    if (size != state->after->shape[d]) return 0;
+    return size->sample > size->lower ? size->sample : size->lower;
+}
+
+/* A 0 that is computed, because a plugin may take a literal one for the size that the state always has. */
+static IrPort computed_zero(Ir *ir, IrPort beams) {
+    IrPort batch =
+        ir_layer(ir, "ShapeOf-3", FERRY_I64, FROM(beams), WITH(ATTR_S("output_type", "i64")));
+    return ir_layer(ir, "Subtract-1", FERRY_I64, FROM(batch, batch), PLAIN);
+}
+
+/* Zeros, of the sizes that the other inputs tell. */
+static IrPort initial(Ir *ir, const State *state, IrPort beams) {
+    const Value *before = state->before;
     ferry_dtype dtype = stored_dtype(before->dtype);
     IrPort zero = ir_number(ir, 0, dtype), sizes[FERRY_MAX_RANK];
     if (before->rank == 0) return zero;
     for (uint32_t d = 0; d < before->rank; d++) {
-        if (is_given(ir, before->shape[d])) {
-            sizes[d] = ir_size(ir, before->shape[d]);
-            continue;
-        }
-        IrPort batch =
-            ir_layer(ir, "ShapeOf-3", FERRY_I64, FROM(beams), WITH(ATTR_S("output_type", "i64")));
-        sizes[d] = ir_layer(ir, "Subtract-1", FERRY_I64, FROM(batch, batch), PLAIN);
+        const Sym *size = before->shape[d];
+        int64_t first = first_size(state, d);
+        if (is_given(ir, size))
+            sizes[d] = ir_size(ir, size);
+        else
+            sizes[d] = first ? ir_ints(ir, &first, 1) : computed_zero(ir, beams);
     }
     IrPort shape =
         ir_layer(ir, "Concat-1", FERRY_I64, sizes, before->rank, WITH(ATTR_I("axis", 0)));
@@ -150,7 +163,7 @@ static IrPort read_variable(Ir *ir, const State *state, IrPort beams) {
     for (uint32_t d = 0; d < before->rank; d++) {
         shape[d] = before->shape[d] == state->after->shape[d] ? before->shape[d] : NULL;
     }
-    return ir_layer(ir, "ReadValue-6", dtype, FROM(initial(ir, before, beams)),
+    return ir_layer(ir, "ReadValue-6", dtype, FROM(initial(ir, state, beams)),
                     WITH(ATTR_S("variable_id", state->name),
                          ATTR_S("variable_type", ir_element_type(dtype)),
                          ATTR_S("variable_shape", ir_partial_shape(ir, before->rank, shape))));
