@@ -139,11 +139,13 @@ static ferry_status check_prompt(Generator *g, const ferry_tensor *ids, const fe
                      "expected int64 of the shape of input_ids");
 }
 
-/* How long sequences may become. */
+/* How long sequences may become: at most so many tokens, more than any model sees. */
 static ferry_status set_limit(Generator *g, int64_t prompt) {
+    enum { MOST = 1 << 24 };
     const ferry_generate_config *config = g->config;
-    int64_t cache = g->feed.cache_length;
-    g->limit = config->max_new_tokens > 0 ? prompt + config->max_new_tokens : config->max_length;
+    int64_t cache = g->feed.cache_length, added = config->max_new_tokens;
+    g->limit = added > MOST ? MOST : added > 0 ? prompt + added : config->max_length;
+    if (g->limit > MOST) g->limit = MOST;
     if (g->limit <= prompt) {
         return error_set(g->error, FERRY_INVALID_ARGUMENT, "max_length",
                          "the prompt has %lld tokens, and sequences may have %lld: ask for new "

@@ -130,6 +130,15 @@ def idefics3_cases():
     }
 
 
+def with_sections(*sections):
+    def edit(config):
+        text = config["text_config"]
+        rope = {**text["rope_parameters"], "mrope_section": sections}
+        return {**config, "text_config": {**text, "rope_parameters": rope}}
+
+    return edit
+
+
 def qwen_cases():
     three = {"spatial_merge_size": 3, "window_size": 24}
     nine = (((1, 6, 3),), ((1, 3, 9), (2, 6, 6)))
@@ -137,6 +146,8 @@ def qwen_cases():
     return {
         "2": Case("qwen2_vl", "image_encoder"),
         "2-still": Case("qwen2_vl", "image_encoder", {"temporal_patch_size": 1, "in_channels": 1}),
+        "2-huge-section": Case("qwen2_vl", "language_model", edit_config=with_sections(2, 2**63 - 1, 1), error="share out"),
+        "2-small-sections": Case("qwen2_vl", "language_model", edit_config=with_sections(1, 1, 1), error="share out"),
         "2.5": Case("qwen2_5_vl", "image_encoder"),
         "2.5-full": Case("qwen2_5_vl", "image_encoder", full),
         "2.5-merge": Case("qwen2_5_vl", "image_encoder", three, grids=nine),

@@ -318,6 +318,9 @@ def test_a_prompt_that_a_static_cache_cannot_hold_is_refused(tmp_path):
     ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "6")
     done = ferry("generate", directory, "--inputs", directory / "prompt.safetensors", "-n", "7", status=2)
     assert "exported for 8 entries" in done.stderr and "--static-cache" in done.stderr
+    configure(directory, max_new_tokens=2**63 - 1)
+    done = ferry("generate", directory, "--inputs", directory / "prompt.safetensors", status=2)
+    assert "exported for 8 entries" in done.stderr
 
 
 LIBRARIES = {"onnx": support.LIBRARY, "openvino": support.OPENVINO, "executorch": support.EXECUTORCH, "dynamo": ""}

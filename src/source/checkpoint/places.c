@@ -8,18 +8,18 @@ enum { MAX_PAIRS = 2048 };
 /* The sizes of the sections, which must share out the pairs. */
 static void read_sections(Model *m, const RotarySpec *spec, json_t *list, int64_t pairs,
                           int64_t out[3]) {
-    int64_t sum = 0;
+    int64_t left = pairs;
     bool fits = !list || json_array_size(list) == 3;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3 && fits; i++) {
         out[i] = list ? json_integer_value(json_array_get(list, i)) : spec->sections[i];
-        fits &= out[i] >= 0 && out[i] <= pairs;
-        sum += out[i];
+        fits = out[i] >= 0 && out[i] <= left;
+        if (fits) left -= out[i];
     }
-    if (fits && sum == pairs) return;
+    if (fits && left == 0 && pairs <= MAX_PAIRS) return;
     build_fail(&m->b, FERRY_BAD_FORMAT,
                "%s: expected \"mrope_section\" to be three numbers that share out %lld pairs of "
-               "features",
-               m->config_path, (long long)pairs);
+               "features, at most %d",
+               m->config_path, (long long)pairs, MAX_PAIRS);
 }
 
 /* Does pair `i` turn with place 1 (height) or 2 (width)? */
@@ -37,7 +37,7 @@ Value *rotary_places(Model *m, const RotarySpec *spec, json_t *list, int64_t pai
     unsigned char mask[MAX_PAIRS];
     Value *steps = NULL;
     read_sections(m, spec, list, pairs, sections);
-    if (!build_ok(b) || pairs > MAX_PAIRS) return &b->poison;
+    if (!build_ok(b)) return &b->poison;
     for (int place = 0; place < 3; place++) {
         Value *one = build_to(b, build_select(b, positions, 0, place), FERRY_F32);
         one = build_unsqueeze(b, one, -1);
