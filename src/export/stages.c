@@ -77,10 +77,10 @@ static ferry_status run_prefill(Generator *g, int64_t length) {
 static ferry_status choose_chunk(const Generator *g, int64_t length, int64_t *out) {
     const Feed *feed = &g->feed;
     bool longer = feed->short_length > 0 && length > feed->short_length;
-    bool together = g->merge || feed->both_ways || longer;
-    *out = g->config->chunk > 0 && !together ? g->config->chunk : length;
+    bool at_once = feed->both_ways || longer;
+    *out = g->config->chunk > 0 && !g->merge && !at_once ? g->config->chunk : length;
     if (g->single) *out = 1;
-    if (!(feed->both_ways || longer) || *out == length) return FERRY_OK;
+    if (!at_once || *out == length) return FERRY_OK;
     return error_set(g->error, FERRY_UNSUPPORTED, g->exported->directory,
                      "this model computes the %lld tokens at once, and \"decode\" takes one at a "
                      "time: export with --multi-token-decode",
